@@ -125,6 +125,31 @@ receiptSuite({
     bounce('Transient', 'ContentRejected', 'content_rejected', 'blocked'),
     bounce('Undetermined', 'constructor', 'invalid_recipient', 'unknown_recipient'),
     {
+      name: 'a full mailbox without a delivery status notification',
+      call: call(
+        event('Bounce', {
+          bounce: {
+            bounceType: 'Transient',
+            bounceSubType: 'MailboxFull',
+            bouncedRecipients: [{ emailAddress: 'ada@example.com' }],
+            timestamp: AT,
+          },
+        }),
+      ),
+      receipts: [
+        {
+          ...about,
+          at,
+          state: 'undelivered',
+          failure: {
+            class: 'recipient_unavailable',
+            code: 'mailbox_full',
+            providerCode: 'Transient MailboxFull',
+          },
+        },
+      ],
+    },
+    {
       name: 'a bounce without details',
       call: call(event('Bounce', { bounce: 7 })),
       receipts: [
@@ -239,6 +264,13 @@ receiptSuite({
   ],
 });
 
+const parsedReceipt = (said: object) => {
+  const body = Buffer.from(JSON.stringify(signedEnvelope({ Message: JSON.stringify(said) }, '2')));
+  const url = 'https://hooks.example/';
+  const parsed = sesReceipts.parse({ method: 'POST', url, headers: {}, body, receivedAt: 0 });
+  return parsed.kind === 'receipts' ? parsed.receipts[0] : undefined;
+};
+
 describe('an SES event', () => {
   test.each([
     ['abuse', 'complained'],
@@ -248,21 +280,28 @@ describe('an SES event', () => {
     ['not-spam', undefined],
     ['auth-failure', undefined],
   ])('of feedback of the type %s is %s', (complaintFeedbackType, engagement) => {
-    const Message = JSON.stringify(
+    const receipt = parsedReceipt(
       event('Complaint', { complaint: { timestamp: AT, complaintFeedbackType } }),
     );
-    const body = Buffer.from(JSON.stringify(signedEnvelope({ Message }, '2')));
-    const parsed = sesReceipts.parse({
-      method: 'POST',
-      url: 'https://hooks.example/',
-      headers: {},
-      body,
-      receivedAt: 0,
-    });
-    const [receipt] = parsed.kind === 'receipts' ? parsed.receipts : [];
     expect(receipt).toMatchObject({ ...about, at });
     expect([receipt?.engagement, receipt?.state]).toEqual([engagement, undefined]);
   });
+
+  test.each([
+    ['of a recipient', [{ emailAddress: 'ada@example.com' }], undefined],
+    ['of no recipient', [], undefined],
+    ['with a status', [{ emailAddress: 'ada@example.com', status: '4.4.7' }], 'undelivered'],
+    ['with a diagnosis', [{ emailAddress: 'ada@example.com', diagnosticCode: '450 busy' }], 'undelivered'],
+    ['with an action', [{ emailAddress: 'ada@example.com', action: 'failed' }], 'undelivered'],
+  ])(
+    'of a transient general bounce %s is an automatic reply only without a delivery status',
+    (_, bouncedRecipients, state) => {
+      const bounce = { bounceType: 'Transient', bounceSubType: 'General', bouncedRecipients, timestamp: AT };
+      const receipt = parsedReceipt(event('Bounce', { bounce }));
+      expect(receipt).toMatchObject({ ...about, at, providerStatus: 'Bounce' });
+      expect(receipt?.state).toBe(state);
+    },
+  );
 
   test.each([
     'Successfully validated SNS topic for Amazon SES event publishing.',

@@ -32,7 +32,9 @@ const Event = z.looseObject({
       ...Part,
       bounceType: Text,
       bounceSubType: Text,
-      bouncedRecipients: firstOfList(z.looseObject({ status: Text, diagnosticCode: Text })).catch([]),
+      bouncedRecipients: firstOfList(
+        z.looseObject({ action: Text, status: Text, diagnosticCode: Text }),
+      ).catch([]),
     })
     .optional()
     .catch(undefined),
@@ -151,9 +153,16 @@ function complained({
   return NO_COMPLAINTS.has(complaintFeedbackType ?? '') ? {} : { engagement: 'complained' };
 }
 
+/**
+ * SES reports an automatic reply, such as an out-of-office message, as a transient general bounce
+ * (https://docs.aws.amazon.com/ses/latest/dg/notification-contents.html, "Bounce types"). Unlike a bounce, it comes without a
+ * delivery status notification, which alone has an action, a status and a diagnostic code.
+ */
 function bounced(bounce: Event['bounce']): Meaning {
   const { bounceType = 'Undetermined', bounceSubType = '', bouncedRecipients = [] } = bounce ?? {};
-  const { status, diagnosticCode } = bouncedRecipients[0] ?? {};
+  const { action, status, diagnosticCode } = bouncedRecipients[0] ?? {};
+  const isNotified = [action, status, diagnosticCode].some((part) => part !== undefined);
+  if (bounceType === 'Transient' && bounceSubType === 'General' && !isNotified) return {};
   const failure = bounceFailure(
     {
       status,
