@@ -7,9 +7,10 @@ const SETTINGS = [
   { name: 'default_transaction_isolation', set: 'serializable', ours: 'read committed' },
   { name: 'TimeZone', set: 'Asia/Kolkata', ours: 'UTC' },
   { name: 'DateStyle', set: 'German', ours: 'ISO, YMD' },
+  { name: 'bytea_output', set: 'escape', ours: 'hex' },
 ];
 
-test('settings of the database change neither the durability of commits nor what transactions see', async () => {
+test('settings of the database change neither the durability of commits nor what sessions read', async () => {
   await using database = await testDatabase();
   const admin = database.open('admin', 1);
   for (const { name, set } of SETTINGS)

@@ -90,10 +90,11 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
     connection: {
       application_name: name,
       search_path: 'despatch',
-      // Override settings of the role, the database or the server: those that would change which day it is, how dates are written,
-      // and what a transaction sees.
+      // Override settings of the role, the database or the server: those that would change which day it is, how dates and bytes
+      // are written, and what a transaction sees.
       TimeZone: 'UTC',
       DateStyle: 'ISO, YMD',
+      bytea_output: 'hex',
       default_transaction_isolation: 'read committed',
       // Tests break this (mutant: synced-commits): a commit is on disk, also a standby's, before it is acknowledged.
       synchronous_commit: 'on',
