@@ -97,6 +97,28 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(400, '15551230001 is not a valid phone number'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'invalid_number',
+          providerMessage: '[redacted] is not a valid phone number',
+        },
+      },
+    },
+    {
+      reply: refusal(400, '15005550006 is not a valid phone number'),
+      outcome: { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'http_400' } },
+    },
+    {
+      reply: refusal(400, 'This caller ID is not allowed for outbound message'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'invalid_sender' },
+      },
+    },
+    {
       reply: refusal(400, 'src and dst are the same'),
       outcome: { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'http_400' } },
     },

@@ -18,7 +18,13 @@ import { withoutPlus } from '../without-plus.ts';
 import { config, headersOf, secretsToRedact, resourceOf, secrets } from './account.ts';
 import { readError } from './errors.ts';
 import { plivoLookup } from './lookup.ts';
-import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
+import {
+  BODY_TOO_LONG,
+  INVALID_NUMBER,
+  INVALID_SENDER,
+  PLIVO_PARAMETERS,
+  REGION_NOT_PERMITTED,
+} from './outcomes.ts';
 import { BODY_CHARACTERS_MAX, isTooLong, payloadOf, senderOf } from './payload.ts';
 import { plivoReceipts } from './receipts.ts';
 import { plivoGuide } from './guide.ts';
@@ -55,7 +61,8 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.epochMs());
+    if (!isSuccess(result))
+      return outcomeOfRefusal(result, judgeSend(result, message.to), hidden, context.epochMs());
     const accepted = Accepted.safeParse(parseJson(result.text)).data;
     if (accepted?.invalid_number?.map(withoutPlus).includes(withoutPlus(message.to)) === true)
       return refusedFor(INVALID_NUMBER, result.status);
@@ -94,12 +101,23 @@ function judge(response: Response, table: CodeTable): ClassifiedError {
   return classify(isLine ? { ...response, headers: {} } : response, table, readError);
 }
 
-function judgeSend(response: Response): ClassifiedError {
+function judgeSend(response: Response, to: string): ClassifiedError {
   const classified = judge(response, response.status === 400 ? PLIVO_PARAMETERS : {});
-  const isRegion = NAMES_REGION.test(classified.vendorError.providerMessage ?? '');
-  return classified.meaning.code === 'forbidden' && isRegion
-    ? { ...classified, meaning: REGION_NOT_PERMITTED }
-    : classified;
+  const text = classified.vendorError.providerMessage ?? '';
+  const { code } = classified.meaning;
+  if (code === 'forbidden' && NAMES_REGION.test(text))
+    return { ...classified, meaning: REGION_NOT_PERMITTED };
+  const meaning = code === 'http_400' ? meaningOfText(text, to) : undefined;
+  return meaning === undefined ? classified : { ...classified, meaning };
+}
+
+/**
+ * These texts name no parameter (Plivo, Destination Number Validation; Plivo Support, Country-wise restrictions and
+ * features). The number may be the sender's.
+ */
+function meaningOfText(text: string, to: string): ErrorMeaning | undefined {
+  if (/is not a valid phone number/i.test(text) && text.includes(withoutPlus(to))) return INVALID_NUMBER;
+  return /caller ?id is not allowed/i.test(text) ? INVALID_SENDER : undefined;
 }
 
 function refusedFor(meaning: ErrorMeaning, httpStatus?: number): Outcome {
