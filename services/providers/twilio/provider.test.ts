@@ -305,6 +305,36 @@ describe('twilio', () => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
 
+  // https://www.twilio.com/docs/api/errors
+  test.each([
+    [21618, 'content_rejected', 'invalid_content', false],
+    [21619, 'content_rejected', 'empty_body', false],
+    [21658, 'content_rejected', 'body_too_long', false],
+    [21662, 'sender_rejected', 'route_not_available', false],
+    [21663, 'sender_rejected', 'invalid_sender', false],
+    [21668, 'sender_rejected', 'invalid_sender', false],
+    [21910, 'sender_rejected', 'invalid_sender', false],
+    [30016, 'sender_rejected', 'invalid_sender', false],
+    [30020, 'provider_unavailable', 'provider_error', true],
+    [30021, 'provider_unavailable', 'provider_error', true],
+    [30033, 'sender_rejected', 'sender_blocked', false],
+    [30035, 'sender_rejected', 'sender_unregistered', false],
+    [30037, 'auth_or_config', 'account_suspended', true],
+    [30038, 'content_rejected', 'blocked', false],
+    [30040, 'sender_rejected', 'sender_unregistered', false],
+    [30041, 'sender_rejected', 'sender_unregistered', false],
+    [30042, 'sender_rejected', 'sender_blocked', false],
+    [30043, 'sender_rejected', 'route_not_available', false],
+    [30044, 'sender_rejected', 'trial_restriction', false],
+    [30450, 'sender_rejected', 'fraud_suspected', false],
+    [30453, 'sender_rejected', 'fraud_suspected', false],
+    [30454, 'provider_throttled', 'daily_cap_reached', true],
+    [30485, 'sender_rejected', 'fraud_suspected', false],
+    [30500, 'provider_unavailable', 'provider_error', true],
+  ])('code %i is %s, %s, retry %s', (code, failureClass, ourCode, retry) => {
+    expect(TWILIO_CODES[code]).toEqual({ class: failureClass, code: ourCode, retry });
+  });
+
   test.each([21268, 21421])('code %i is unreachable_number, which causes no suppression', async (code) => {
     await using http = createHttpClient();
     await using standIn = await startTwilioStandIn();

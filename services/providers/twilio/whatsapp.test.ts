@@ -249,4 +249,35 @@ describe('twilio-whatsapp', () => {
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
+
+  // https://www.twilio.com/docs/api/errors
+  test.each([
+    [11751, 'content_rejected', 'invalid_media', false],
+    [21655, 'content_rejected', 'invalid_template', false],
+    [63002, 'auth_or_config', 'sender_unregistered', true],
+    [63006, 'content_rejected', 'invalid_content', false],
+    [63008, 'auth_or_config', 'forbidden', true],
+    [63022, 'auth_or_config', 'sender_unregistered', true],
+    [63023, 'provider_unavailable', 'provider_error', true],
+    [63026, 'content_rejected', 'blocked', false],
+    [63029, 'content_rejected', 'invalid_template', false],
+    [63030, 'content_rejected', 'invalid_content', false],
+    [63031, 'invalid_recipient', 'recipient_is_sender', false],
+    [63033, 'recipient_unavailable', 'recipient_opted_out', false],
+    [63034, 'content_rejected', 'invalid_media', false],
+    [63040, 'content_rejected', 'template_unavailable', false],
+    [63041, 'content_rejected', 'template_unavailable', false],
+    [63042, 'content_rejected', 'template_unavailable', false],
+    [63050, 'recipient_unavailable', 'recipient_opted_out', false],
+    [63051, 'auth_or_config', 'sender_unregistered', true],
+    [63053, 'provider_unavailable', 'template_not_ready', true],
+    [63054, 'content_rejected', 'template_unavailable', false],
+    [63059, 'auth_or_config', 'sender_unregistered', true],
+    [63109, 'auth_or_config', 'sender_unregistered', true],
+    [63111, 'auth_or_config', 'sender_unregistered', true],
+    [63112, 'auth_or_config', 'account_suspended', true],
+    [63120, 'auth_or_config', 'account_suspended', true],
+  ])('code %i is %s, %s, retry %s', (code, failureClass, ourCode, retry) => {
+    expect(TWILIO_CODES[code]).toEqual({ class: failureClass, code: ourCode, retry });
+  });
 });
