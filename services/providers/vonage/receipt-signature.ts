@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto';
 import { jwtVerify, type JWTPayload } from 'jose';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
 import { TIMESTAMP_TOLERANCE_MS, type ReceiptCall, type ReceiptVerdict } from '../receipt.ts';
 import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
 import type { SignatureMethod } from './account.ts';
 import { parametersOf, type Parameters } from './receipt-parameters.ts';
+
+/**
+ * Vonage retries a receipt of the Messages API for 24 hours (Vonage Support, How long does Vonage retry inbound messages) and one
+ * of the SMS API for 72 (Vonage Support, HTTP session time-out limits), and does not document whether each try has a new
+ * signature. A replay within that time has the same event id and counts once.
+ */
+const TRIED_AGAIN_MS = { messages: 25 * HOUR_MS, sms: 73 * HOUR_MS } as const;
 
 /** Verifies a call: the Messages API signs with a token in a header, the SMS API with one of the parameters. */
 export async function verifySignature(
@@ -19,7 +27,7 @@ export async function verifySignature(
   const expected = signatureOf(parameters, signatureSecret, method);
   if (!isSame(signature.toLowerCase(), expected)) return MISMATCH;
   const signedAt = Number(parameters.get('timestamp') || Number.NaN) * 1_000;
-  return isTimely(signedAt, call.receivedAt) ? GENUINE : UNTIMELY;
+  return isTimely(signedAt, call.receivedAt, TRIED_AGAIN_MS.sms) ? GENUINE : UNTIMELY;
 }
 
 /** https://developer.vonage.com/en/getting-started/concepts/webhooks#decoding-signed-webhooks */
@@ -33,7 +41,8 @@ async function verifyToken(
   const expected = createHash('sha256').update(body).digest('hex');
   if (claims === undefined || typeof hash !== 'string' || !isSame(hash.toLowerCase(), expected))
     return MISMATCH;
-  return isTimely((claims.iat ?? Number.NaN) * 1_000, receivedAt) ? GENUINE : UNTIMELY;
+  const signedAt = (claims.iat ?? Number.NaN) * 1_000;
+  return isTimely(signedAt, receivedAt, TRIED_AGAIN_MS.messages) ? GENUINE : UNTIMELY;
 }
 
 /** Returns undefined when the token is not signed with the secret or uses another signing method. */

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
+import { GENUINE } from '../signature.ts';
 import { MESSAGES_CODES, SMS_RECEIPT_CODES } from './outcomes.ts';
 import definitions from './provider.ts';
 import { vonageSmsReceipts } from './receipts.ts';
@@ -53,7 +55,7 @@ describe.each([
     // Both channels use the same parser.
     tells: ['read'],
     sign: signVonageCall,
-    covers: { body: true, url: false, timestamp: true },
+    covers: { body: true, url: false, timestamp: false },
     calls: [
       { name: 'submitted', call: status('submitted'), receipts: [{ ...about, state: 'sent', at: AT }] },
       { name: 'delivered', call: status('delivered'), receipts: [{ ...about, state: 'delivered' }] },
@@ -166,7 +168,7 @@ describe.each(Object.keys(DIGESTS))('vonage with the SMS API, signed with %s', (
     otherAccount: accountWith('canary-signature-secret-2', settings),
     reference: REFERENCE,
     sign: signVonageParameters,
-    covers: { body: true, url: false, timestamp: true },
+    covers: { body: true, url: false, timestamp: false },
     calls: [
       {
         name: 'delivered, as a form',
@@ -329,6 +331,16 @@ describe('a Vonage signature', () => {
       kind: 'forged',
       reason: 'timestamp_out_of_tolerance',
     });
+  });
+
+  test('is valid for as long as Vonage retries a receipt, and forged after that', async () => {
+    const untimely = { kind: 'forged', reason: 'timestamp_out_of_tolerance' };
+    const token = (hours: number) => judge(signVonageCall(call, account, AT - hours * HOUR_MS), account);
+    expect([await token(24), await token(26), await token(-26)]).toEqual([GENUINE, untimely, untimely]);
+    const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'sha256' } };
+    const parameters = (hours: number) =>
+      judge(signVonageParameters(arrived(form('delivered')), sent, AT - hours * HOUR_MS), sent);
+    expect([await parameters(72), await parameters(74)]).toEqual([GENUINE, untimely]);
   });
 
   test.each(['', '0', 'A', 'x'.repeat(100_000), 'é'.repeat(32)])(
