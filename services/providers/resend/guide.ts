@@ -24,7 +24,7 @@ export const resendGuide: ProviderGuide<'email'> = {
   },
   messages: [MAIL_EXAMPLE],
   limits: [
-    'By default Resend accepts two calls per second for a whole team; set `rateLimitPerSecond` accordingly.',
+    'Resend limits the calls per second of a whole team, by default to ten; Resend shows the limit under Settings > Usage. Set `rateLimitPerSecond` accordingly.',
     'Each call carries the message’s id as its idempotency key, which Resend stores for 24 hours. A call that got no answer is not repeated after that; the message is then `unknown`.',
   ],
   unsupported: ['Templates, topics, cc and bcc, and scheduling at Resend.'],

@@ -47,13 +47,37 @@ lookupSuite({
       says: [{ providerStatus: event, state: 'delivered' as const, engagement: event }],
     })),
     {
-      // Resend does not say here whether the bounce is permanent.
+      // Without details, nothing says whether the bounce is permanent.
       body: answer('bounced'),
       says: [
         {
           providerStatus: 'bounced',
           state: 'undelivered' as const,
           failure: { class: 'recipient_unavailable' as const, code: 'bounced' },
+        },
+      ],
+    },
+    {
+      body: {
+        ...answer('bounced'),
+        to: ['ada@example.com'],
+        bounce: {
+          message: 'The provider did not specify the reason.',
+          type: 'Permanent',
+          subType: 'General',
+          diagnosticCode: ['smtp; 550 5.1.1 user unknown <ada@example.com>'],
+        },
+      },
+      says: [
+        {
+          providerStatus: 'bounced',
+          state: 'undelivered' as const,
+          failure: {
+            class: 'invalid_recipient' as const,
+            code: 'unknown_recipient',
+            providerCode: 'General',
+            providerMessage: 'smtp; 550 5.1.1 user unknown <[redacted]>',
+          },
         },
       ],
     },

@@ -6,6 +6,7 @@ export const RESEND_ERRORS: CodeTable = {
   validation_error: permanent('content_rejected', 'invalid_content'),
   missing_required_field: permanent('content_rejected', 'invalid_content'),
   missing_required_fields: permanent('content_rejected', 'invalid_content'),
+  missing_required_parameter: permanent('content_rejected', 'invalid_content'),
   invalid_parameter: permanent('content_rejected', 'invalid_content'),
   invalid_idempotency_key: permanent('content_rejected', 'invalid_content'),
   invalid_attachment: permanent('content_rejected', 'invalid_attachment'),
@@ -19,6 +20,7 @@ export const RESEND_ERRORS: CodeTable = {
   monthly_quota_exceeded: accountFault('insufficient_credit'),
   daily_quota_exceeded: transient('provider_throttled', 'daily_cap_reached'),
   rate_limit_exceeded: transient('provider_throttled', 'rate_limited'),
+  resource_locked: transient('provider_unavailable', 'request_in_progress'),
   // An earlier copy is in flight; on a retry Resend answers with its result.
   concurrent_idempotent_requests: transient('provider_unavailable', 'request_in_progress'),
 };

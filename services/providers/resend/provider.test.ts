@@ -138,6 +138,14 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'insufficient_credit',
     }),
+    refused(422, 'missing_required_parameter', 'The request is missing a parameter.', never, {
+      class: 'content_rejected',
+      code: 'invalid_content',
+    }),
+    refused(409, 'resource_locked', 'Another request is already updating this resource.', later, {
+      class: 'provider_unavailable',
+      code: 'request_in_progress',
+    }),
     refused(409, 'concurrent_idempotent_requests', 'In progress.', later, {
       class: 'provider_unavailable',
       code: 'request_in_progress',

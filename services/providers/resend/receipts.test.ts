@@ -84,6 +84,26 @@ receiptSuite({
       { class: 'content_rejected', code: 'rejected_by_policy' },
     ),
     bounced(
+      "a bounce classified by the receiving server's answer",
+      {
+        type: 'Permanent',
+        subType: 'General',
+        message: 'The provider did not specify the reason.',
+        diagnosticCode: ['smtp; 550 5.7.1 refused for ada@example.com'],
+      },
+      {
+        class: 'content_rejected',
+        code: 'rejected_by_policy',
+        providerCode: 'General',
+        providerMessage: 'smtp; 550 5.7.1 refused for [redacted]',
+      },
+    ),
+    bounced(
+      'a bounce with an answer that is not a text',
+      { type: 'Permanent', subType: 'General', message: 'No reason.', diagnosticCode: [null] },
+      { class: 'invalid_recipient', code: 'bounced', providerMessage: 'No reason.' },
+    ),
+    bounced(
       'a soft bounce',
       { type: 'Transient', subType: 'General' },
       { class: 'recipient_unavailable', code: 'bounced' },

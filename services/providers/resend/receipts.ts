@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import { bounceFailure } from '../bounce.ts';
-import { boundedList } from '../bounded-elements.ts';
+import { boundedList, firstOfList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { UNSIGNED } from '../signature.ts';
@@ -25,19 +25,28 @@ const Tags = z
   ])
   .optional()
   .catch(undefined);
+/** What Resend adds to some events and to the mail that is looked up. */
+export const DETAILS = {
+  to: boundedList(z.string(), RECIPIENTS_MAX).optional().catch(undefined),
+  bounce: z
+    .looseObject({
+      message: text,
+      type: text,
+      subType: text,
+      diagnosticCode: firstOfList(z.string()).optional().catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+  failed: z.looseObject({ reason: text }).optional().catch(undefined),
+  suppressed: z.looseObject({ message: text, type: text }).optional().catch(undefined),
+};
 const Event = z.looseObject({
   type: z.string().min(1),
   created_at: text,
-  data: z.looseObject({
-    email_id: text,
-    to: boundedList(z.string(), RECIPIENTS_MAX).optional().catch(undefined),
-    tags: Tags,
-    bounce: z.looseObject({ message: text, type: text, subType: text }).optional().catch(undefined),
-    failed: z.looseObject({ reason: text }).optional().catch(undefined),
-    suppressed: z.looseObject({ message: text, type: text }).optional().catch(undefined),
-  }),
+  data: z.looseObject({ email_id: text, tags: Tags, ...DETAILS }),
 });
 type Event = z.output<typeof Event>;
+type Details = Pick<Event['data'], keyof typeof DETAILS>;
 
 /** https://resend.com/docs/webhooks/event-types */
 export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
@@ -94,7 +103,10 @@ function receiptsOf(event: Event, eventId: string | undefined): ParsedReceipt[] 
 export function meaningOf({
   type,
   data,
-}: Pick<Event, 'type' | 'data'>): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
+}: {
+  readonly type: string;
+  readonly data: Details;
+}): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
   switch (type) {
     case 'email.sent':
       return { state: 'sent' };
@@ -118,22 +130,23 @@ export function meaningOf({
   }
 }
 
-function bounced({ bounce = {}, to = [] }: Event['data']): Failure {
-  const { message, type, subType = '' } = bounce;
+function bounced({ bounce = {}, to = [] }: Details): Failure {
+  // The message is Resend's own; the receiving server's answer is more specific.
+  const { message, type, subType = '', diagnosticCode: [answer = message] = [] } = bounce;
   // Without a type, as in a lookup, or with a new one nothing says that the address is invalid.
   const isHard = type === 'Permanent';
   const meaning = BOUNCES.get(subType);
-  return bounceFailure({ text: message, isHard, providerCode: subType || type, meaning }, to);
+  return bounceFailure({ text: answer, isHard, providerCode: subType || type, meaning }, to);
 }
 
-function failed({ failed: { reason } = {}, to = [] }: Event['data']): Failure {
+function failed({ failed: { reason } = {}, to = [] }: Details): Failure {
   const meaning = /quota/i.test(reason ?? '')
     ? ({ class: 'auth_or_config', code: 'insufficient_credit' } as const)
     : ({ class: 'unknown', code: 'undelivered' } as const);
   return bounceFailure({ text: reason, isHard: false, meaning }, to);
 }
 
-function suppressed({ suppressed: { message, type } = {}, to = [] }: Event['data']): Failure {
+function suppressed({ suppressed: { message, type } = {}, to = [] }: Details): Failure {
   return bounceFailure(
     { text: message, isHard: false, providerCode: type, meaning: ON_SUPPRESSION_LIST },
     to,
