@@ -44,7 +44,19 @@ export const BOUNCE_CLASSIFICATIONS: ReadonlyMap<string, Meaning> = new Map([
   ['invalid address', { class: 'invalid_recipient', code: 'unknown_recipient' }],
   ['content', { class: 'content_rejected', code: 'rejected_by_policy' }],
   ['reputation', { class: 'sender_rejected', code: 'poor_reputation' }],
+  // The value of a report, and the name in the page's list.
   ['frequency or volume too high', { class: 'recipient_unavailable', code: 'too_many_messages' }],
+  ['frequency/volume', { class: 'recipient_unavailable', code: 'too_many_messages' }],
+]);
+
+/**
+ * SendGrid's classifications, in lower case, of answers that do not call the address invalid: the mailbox is full or
+ * disabled, or there is a technical problem on one of the two sides (SendGrid, "Bounce and Block Classifications").
+ */
+export const NOT_THE_ADDRESS: ReadonlySet<string> = new Set([
+  'mailbox unavailable',
+  'technical',
+  'technical failure',
 ]);
 
 /**

@@ -106,6 +106,30 @@ receiptSuite({
       { type: 'blocked', status: '5.7.1', bounce_classification: 'Reputation' },
       { class: 'sender_rejected', code: 'poor_reputation', providerCode: '5.7.1' },
     ),
+    ...['Frequency or Volume Too High', 'Frequency/Volume'].map((classification) =>
+      undelivered(
+        `a block because of the volume, named ${classification}`,
+        { type: 'blocked', status: '4.7.0', bounce_classification: classification },
+        { class: 'recipient_unavailable', code: 'too_many_messages' },
+      ),
+    ),
+    ...['Mailbox Unavailable', 'Technical', 'Technical Failure'].map((classification) =>
+      undelivered(
+        `a bounce that does not call the address invalid, but ${classification}`,
+        { type: 'bounce', status: '5.0.0', reason: 'refused', bounce_classification: classification },
+        { class: 'recipient_unavailable', code: 'bounced' },
+      ),
+    ),
+    undelivered(
+      'a full mailbox that SendGrid calls unavailable',
+      { type: 'bounce', status: '5.2.2', bounce_classification: 'Mailbox Unavailable' },
+      { class: 'recipient_unavailable', code: 'mailbox_full', providerCode: '5.2.2' },
+    ),
+    undelivered(
+      'a bounce that SendGrid could not classify',
+      { type: 'bounce', status: '5.0.0', bounce_classification: 'Unclassified' },
+      { class: 'invalid_recipient', code: 'bounced' },
+    ),
     undelivered(
       'a classification that is a JavaScript property name',
       { type: 'blocked', bounce_classification: 'constructor' },
