@@ -17,7 +17,8 @@ const Events = z.looseObject({ items: z.array(z.unknown()) });
 
 /**
  * https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/events/get-v3-domain_name-events: events are
- * kept for at least three days and are found by Mailgun's id of a mail. A sending key may not read them.
+ * kept for at least three days and are found by Mailgun's id of a mail. A sending key may not read them. Mailgun calls this
+ * API deprecated in favor of its Logs API and names no date for its end.
  */
 export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
