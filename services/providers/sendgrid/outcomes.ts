@@ -59,6 +59,9 @@ export const NOT_THE_ADDRESS: ReadonlySet<string> = new Set([
   'technical failure',
 ]);
 
+/** No server took the mail for as long as SendGrid tries. */
+export const EXPIRED: Meaning = { class: 'recipient_unavailable', code: 'delivery_timeout' };
+
 /**
  * Why SendGrid drops a mail without a delivery attempt,
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event#dropped.

@@ -102,6 +102,16 @@ receiptSuite({
       { class: 'recipient_unavailable', code: 'bounced' },
     ),
     undelivered(
+      'a mail that could not be delivered for 72 hours',
+      { type: 'expired', reason: 'Unable to deliver' },
+      { class: 'recipient_unavailable', code: 'delivery_timeout' },
+    ),
+    undelivered(
+      'a bounce of a type that is not known',
+      { type: 'other', reason: 'refused' },
+      { class: 'recipient_unavailable', code: 'bounced' },
+    ),
+    undelivered(
       "a block because of the sender's reputation",
       { type: 'blocked', status: '5.7.1', bounce_classification: 'Reputation' },
       { class: 'sender_rejected', code: 'poor_reputation', providerCode: '5.7.1' },

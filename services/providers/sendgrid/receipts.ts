@@ -8,7 +8,7 @@ import { parseJson } from '../classify-error.ts';
 import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { GENUINE, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
-import { BOUNCE_CLASSIFICATIONS, DROP_REASONS, NOT_THE_ADDRESS } from './outcomes.ts';
+import { BOUNCE_CLASSIFICATIONS, DROP_REASONS, EXPIRED, NOT_THE_ADDRESS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
@@ -141,11 +141,14 @@ function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'eng
   }
 }
 
-/** `blocked` means that the server refused this mail, not that the address is invalid. */
-function bounced({ type, status, reason, email, bounce_classification }: Event): Failure {
+/**
+ * `bounce` means that the address is invalid, `blocked` that the server refused this mail. `expired` means that no server
+ * took it for 72 hours (SendGrid, glossary, "Expired"); SendGrid's page of events no longer lists it.
+ */
+function bounced({ type = 'bounce', status, reason, email, bounce_classification }: Event): Failure {
   const classification = bounce_classification?.toLowerCase() ?? '';
-  const isHard = type !== 'blocked' && !NOT_THE_ADDRESS.has(classification);
-  const meaning = BOUNCE_CLASSIFICATIONS.get(classification);
+  const isHard = type === 'bounce' && !NOT_THE_ADDRESS.has(classification);
+  const meaning = type === 'expired' ? EXPIRED : BOUNCE_CLASSIFICATIONS.get(classification);
   return bounceFailure({ status, text: reason, isHard, meaning }, email ? [email] : []);
 }
 
