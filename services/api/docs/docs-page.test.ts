@@ -39,10 +39,10 @@ test('a trailing slash redirects to the page with a relative location', async ()
 
 test('the document holds the guides and code samples, and the renderer sends no telemetry', async () => {
   await using app = setup();
-  const { info, paths } = (await app.inject('/docs/openapi.json')).json() as {
+  const { info, paths } = (await app.inject('/docs/openapi.json')).json<{
     info: { description: string };
     paths: Record<string, Record<string, { 'x-codeSamples'?: { label: string; source: string }[] }>>;
-  };
+  }>();
   expect(info.description).toMatch(/^# Introduction\n\nWhat it is\.\n\n# First message\n/);
   const operations = paths['/v1/messages'];
   expect(operations?.['post']?.['x-codeSamples']?.map(({ label }) => label)).toEqual([

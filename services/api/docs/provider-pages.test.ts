@@ -146,7 +146,7 @@ test('the provider list links to every provider page, and a trailing slash redir
 });
 
 test('the guide to provider accounts links to every provider page', async () => {
-  const { info } = (await app.inject('/docs/openapi.json')).json() as { info: { description: string } };
+  const { info } = (await app.inject('/docs/openapi.json')).json<{ info: { description: string } }>();
   for (const id of PROVIDERS.keys())
     expect(info.description).toContain(`[${id}](https://api.example.com/docs/providers/${id})`);
 });
