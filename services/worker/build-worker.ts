@@ -8,6 +8,7 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { afterAttempt } from './after-attempt.ts';
+import { createHealthNotes } from './accounts/health-notes.ts';
 import { createAccountStatus } from './accounts/account-status.ts';
 import { accountTasks, type AccountTaskName } from './accounts/account-tasks.ts';
 import { createAccounts } from './accounts/accounts.ts';
@@ -193,11 +194,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
     inFlightMax,
     events: { ...events, attemptFinished },
   });
+  const noteHealth = createHealthNotes(store.noteAccountHealth, (error) =>
+    events.taskFailed('account_health', error),
+  );
   breakers.onHealth((accountId, provider, health) => {
     events.accountHealth(accountId, provider, health);
-    store
-      .noteAccountHealth(accountId, health)
-      .catch((error: unknown) => events.taskFailed('account_health', error));
+    noteHealth(accountId, health);
     if (health !== 'healthy') return;
     // Resumes messages that wait for the account; the sweep finds those that were postponed because of it.
     dispatcher.accountChanged(accountId);

@@ -430,6 +430,24 @@ describe('the feed', () => {
     ]);
     expect(seqsOf(await b.feed())).toEqual(upTo(4));
   });
+
+  test('does not say that an account fails again when a worker probes it after another one found that calls succeed', async () => {
+    await using b = await setup();
+    const healthOf = async () =>
+      (await b.admin`select health from despatch.provider_accounts where id = ${b.accountId}`)[0]?.['health'];
+    for (const health of ['open', 'healthy', 'probing'] as const)
+      await b.store.noteAccountHealth(b.accountId, health);
+    expect(await healthOf()).toBe('healthy');
+    await b.store.noteAccountHealth(b.accountId, 'open');
+    expect(await healthOf()).toBe('open');
+    await b.number();
+    const told = await b.admin`select type from despatch.tenant_events order by event_seq`;
+    expect(told.map(({ type }) => type)).toEqual([
+      'provider.degraded',
+      'provider.recovered',
+      'provider.degraded',
+    ]);
+  });
 });
 
 describe('retention', () => {
