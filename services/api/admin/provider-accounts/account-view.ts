@@ -47,7 +47,9 @@ export const Provider = z
     verifiedAt: z.iso
       .datetime()
       .nullable()
-      .describe('When the current settings and secret last worked. Null for an `invalid` account.'),
+      .describe(
+        'When the current settings and secret were last found to work: by a check, or by the accepted message that made the account `active`. Null for an `invalid` account.',
+      ),
     receiptSetup: ReceiptSetup,
     lastReceiptAt: z.iso
       .datetime()

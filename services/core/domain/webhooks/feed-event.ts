@@ -15,7 +15,7 @@ export const FEED_EVENTS = {
   'message.unknown':
     'The result of a message is unknown: a provider call got no answer, or no receipt arrived.',
   'message.engagement':
-    'The recipient opened, clicked or read a message, complained about it, or unsubscribed.',
+    'A provider reported that the recipient opened, clicked or read a message, complained about it, or unsubscribed.',
   'provider.active':
     'A provider account works: a send or a check of its credential succeeded, or the account was enabled.',
   'provider.invalid': "A provider refuses an account's credential. The account's messages wait.",
