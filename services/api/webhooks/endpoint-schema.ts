@@ -60,7 +60,7 @@ const fields = {
   finalOnly: z
     .boolean()
     .describe(
-      'Of a message only the events that end it, such as `message.delivered`, and `message.sent` if no report is expected after it.',
+      'Of a message only the events that end it, such as `message.delivered`, and `message.sent` if no report is expected after it. A late report may still follow a `message.unknown`, or a `message.undelivered` whose provider continues to try.',
     ),
   channels: z
     .array(z.enum(CHANNELS))
