@@ -48,7 +48,7 @@ export function claimTasks({
     sweep: {
       everyMs: sweepMs,
       async work() {
-        onSwept(await sweep(swept, Date.now()));
+        onSwept(await sweep(swept));
         wake('tenant_moves');
         wake('delayed_moves');
         wake('closed_lanes');

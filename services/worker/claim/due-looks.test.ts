@@ -62,6 +62,7 @@ test("a partial scan starts five seconds before the last, or at a lane's oldest 
     { task: 'due', ...LANE, oldestDue: new Date(LOOKED - 60_000), isSlowed: false },
     { task: 'due', tenantId: 't', accountId: 'fresh', oldestDue: new Date(LOOKED - 1_000), isSlowed: false },
   ]);
+  expect(looks.lookedAt()).toBe(LOOKED);
   const after = LOOKED - 5_000;
   expect(looks.dueFrom(LANE)).toEqual([LOOKED - 20_000, LOOKED - 60_000, LOOKED - 30_000]);
   expect(looks.dueFrom({ tenantId: 't', accountId: 'fresh' })).toEqual([after, after, after]);

@@ -13,6 +13,8 @@ import { laneKey } from './lanes.ts';
 /** Queries for lanes with due messages, and remembers since when each has one. */
 export type DueLooks = {
   dueLanes(): Promise<SweepTask[]>;
+  /** Returns when the last look was, by the database's clock, in ms since the epoch: this process's clock may be wrong. */
+  lookedAt(): number;
   /**
    * Returns instants before which no message of the lane is due, by priority, as of the last look; undefined before the first
    * look.
@@ -40,6 +42,7 @@ type LookedLane = Lane & {
 export function createDueLooks({ store, monotonicMs }: DueLooksDeps): DueLooks {
   /** By the database's clock, in ms since the epoch. */
   let after: number | undefined;
+  let lookedAt = 0;
   let lanes = new Map<string, LookedLane>();
   /** Full looks cost little, except beside an old snapshot, when a scan passes every message that was sent since it (ADR 25). */
   const full = createDutyCycle(monotonicMs);
@@ -68,9 +71,13 @@ export function createDueLooks({ store, monotonicMs }: DueLooksDeps): DueLooks {
       const rows = await (after === undefined || full.isDue() ? lookAtAll() : lookAfter(after));
       lanes = lanesOf(rows);
       const looked = rows.find(({ task }) => task === 'looked');
-      if (looked?.task === 'looked') after = looked.dueAt.getTime() - LATE_COMMIT_MS;
+      if (looked?.task === 'looked') {
+        lookedAt = looked.dueAt.getTime();
+        after = lookedAt - LATE_COMMIT_MS;
+      }
       return tasksOf(lanes, rows);
     },
+    lookedAt: () => lookedAt,
     dueFrom({ tenantId, accountId }) {
       const since = after;
       if (since === undefined) return undefined;

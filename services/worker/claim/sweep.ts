@@ -15,7 +15,7 @@ export type Overdue = {
 };
 
 export type SweepDeps = {
-  readonly looks: Pick<DueLooks, 'dueLanes'>;
+  readonly looks: Pick<DueLooks, 'dueLanes' | 'lookedAt'>;
   readonly dispatcher: Pick<Dispatcher, 'mark' | 'isOpen' | 'whyClosed'>;
   /** Gets suspended and resumed tenants. */
   readonly moves: Pick<TenantMoves, 'add'>;
@@ -30,14 +30,14 @@ export type SweepDeps = {
 /**
  * Queries all tenants for work that no wake-up announces, such as due retries and messages with a lost wake-up, marks the due lanes
  * and passes the rest on.
- * @param now in milliseconds since the epoch.
  */
-export async function sweep(deps: SweepDeps, now: number): Promise<Overdue> {
+export async function sweep(deps: SweepDeps): Promise<Overdue> {
   const { looks, scheduled, closed, moves } = deps;
-  let oldestDue = now;
-  let oldestScheduled = now;
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
   const tasks = await looks.dueLanes();
+  const now = looks.lookedAt();
+  let oldestDue = now;
+  let oldestScheduled = now;
   for (const found of tasks) {
     switch (found.task) {
       case 'due':
