@@ -7,19 +7,27 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startNats, type NatsServer } from '../../../deploy/servers/nats.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import type { Nats, NatsConfig, WakeDelivery } from '#core/platform/nats/nats-types.ts';
-import { silentLogger } from '#core/platform/telemetry/logger.ts';
-import { openNats } from '#core/platform/nats/nats.ts';
+import { silentLogger, type Logger } from '#core/platform/telemetry/logger.ts';
+import { openNats, type NatsOptions } from '#core/platform/nats/nats.ts';
 import { makeCertificates } from '#test/support/certificates.ts';
 import { testNats } from '#test/support/servers.ts';
 
-type Options = Partial<NatsConfig> & { url: string; connectWaitMs?: number };
+type Options = Partial<NatsConfig> &
+  Partial<Pick<NatsOptions, 'log' | 'connectWaitMs' | 'reasonEveryMs'>> & { url: string };
 
-function open({ url, connectWaitMs = 5_000, ...config }: Options): Promise<Nats> {
+function open({
+  url,
+  log = silentLogger,
+  connectWaitMs = 5_000,
+  reasonEveryMs = 60_000,
+  ...config
+}: Options): Promise<Nats> {
   return openNats({
     config: { servers: [url], prefix: 'despatch', replicas: 1, ...config },
-    log: silentLogger,
+    log,
     name: 'test',
     connectWaitMs,
+    reasonEveryMs,
   });
 }
 
@@ -232,6 +240,21 @@ describe('a NATS outage', () => {
     nats.publishNotice('tenant', 't1');
     await expect.poll(() => notices).toEqual(['t1']);
     expect(states).toEqual([true, false, true]);
+  });
+
+  test('the log says again and again why a lost connection cannot be made', async () => {
+    await using server = await startNats();
+    const reasons: string[] = [];
+    const log: Logger = {
+      ...silentLogger,
+      warn: (fields: unknown, line?: string) =>
+        void (line === 'NATS could not be reached' && reasons.push(String((fields as { err: Error }).err))),
+    };
+    await using nats = await open({ url: server.url, log, reasonEveryMs: 50 });
+    await server.stop();
+    await expect.poll(() => reasons.length).toBeGreaterThan(1);
+    expect(reasons[0]).toMatch(/refused/i);
+    expect(nats.isConnected()).toBe(false);
   });
 
   test('a lost server store is detected, and the stream is recreated', async () => {

@@ -46,18 +46,28 @@ export type NatsOptions = {
   readonly name: string;
   /** How long the start waits for the first connection. Default 5 s. */
   readonly connectWaitMs?: number;
+  /** How often the log says why a lost connection cannot be made again. Default one minute. */
+  readonly reasonEveryMs?: number;
 };
 
 const PUBLISH_TIMEOUT_MS = 2_000;
 const API_TIMEOUT_MS = 5_000;
 const DRAIN_TIMEOUT_MS = 3_000;
+/** Short enough for the log of a quarter of an hour to contain it several times. */
+const REASON_EVERY_MS = 60_000;
 
 /**
  * Opens a connection that is established in the background and retried forever, because the service works without NATS, only
  * slower. Resolves when connected, or after `connectWaitMs` without a connection.
  * @throws if a certificate or credentials file cannot be read.
  */
-export async function openNats({ config, log, name, connectWaitMs = 5_000 }: NatsOptions): Promise<Nats> {
+export async function openNats({
+  config,
+  log,
+  name,
+  connectWaitMs = 5_000,
+  reasonEveryMs = REASON_EVERY_MS,
+}: NatsOptions): Promise<Nats> {
   const options = await connectionOptions(config, name);
   const closing = new AbortController();
   const listeners: ((isConnected: boolean) => void)[] = [];
@@ -84,12 +94,31 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
     });
   };
 
+  let isTelling = false;
+  /** The client tries to connect again without saying why it fails: a trial connection finds the reason for the log. */
+  const tellReasons = async (): Promise<void> => {
+    if (isTelling) return;
+    isTelling = true;
+    for (;;) {
+      await pause(reasonEveryMs, closing.signal);
+      if (isConnected || closing.signal.aborted) break;
+      await connect({ ...options, reconnect: false }).then(
+        (trial) => trial.close(),
+        (error: unknown) => log.warn({ err: error }, 'NATS could not be reached'),
+      );
+    }
+    isTelling = false;
+  };
+
   const watch = async (connection: NatsConnection): Promise<void> => {
     for await (const status of connection.status()) {
       if (status.type === 'disconnect' || status.type === 'close') setConnected(false);
       else if (status.type === 'reconnect') setConnected(true);
       else if (status.type === 'error') log.warn({ err: status.error }, 'NATS reported an error');
-      if (status.type === 'disconnect') log.warn('Lost the connection to NATS');
+      if (status.type === 'disconnect') {
+        log.warn('Lost the connection to NATS');
+        void tellReasons();
+      }
       if (status.type === 'reconnect') log.info('Connected to NATS again');
     }
   };
