@@ -214,6 +214,16 @@ describe('every alert', () => {
     },
   );
 
+  // A command that names another component shows nothing of the cause, or the lines of a healthy process.
+  test.each(
+    alerts
+      .filter(({ annotations }) => annotations?.['description']?.includes('{{ $labels.job }}'))
+      .map(({ alert }) => alert),
+  )('%s: the runbook reads the log of the component that the alert names', (alert) => {
+    const read = [...(runbooks.get(alert) ?? '').matchAll(/ logs -l app\.kubernetes\.io\/component=(\S+)/g)];
+    expect(read.map(([, component]) => component).filter((component) => component !== '$JOB')).toEqual([]);
+  });
+
   test.each([...runbooks])('%s: the runbook calls existing routes', (_alert, text) => {
     const named = [...text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`,)?]*)/g)].map(
       ([, method = '', path = '']) => `${method} ${withoutNames(path)}`,
