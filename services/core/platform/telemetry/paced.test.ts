@@ -69,3 +69,26 @@ test('a read that failed slowly is repeated after a minute', async () => {
   expect(await read()).toBe(1);
   expect(now).toBe(132_000);
 });
+
+test('a single slow read, such as the first one after an outage, is repeated as soon as a usual one', async () => {
+  let now = 0;
+  let reads = 0;
+  const took = [10, 6_000, 6_000, 10];
+  const read = paced(
+    async () => {
+      now += took[reads] ?? 10;
+      return ++reads;
+    },
+    () => now,
+  );
+  expect(await read()).toBe(1);
+  now += 500;
+  expect(await read()).toBe(2);
+  now += 500;
+  expect(await read()).toBe(3);
+  // The second slow read in a row shows that reads are slow now.
+  now += 299_999;
+  expect(await read()).toBe(3);
+  now += 1;
+  expect(await read()).toBe(4);
+});
