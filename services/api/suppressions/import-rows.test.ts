@@ -99,8 +99,8 @@ test('reads a CSV saved by a spreadsheet program (BOM, CRLF, apostrophes)', () =
 describe('invalid rows', () => {
   test.each([
     ['no JSON', '1 row format'],
-    ['[1]', '1 row format'],
-    ['null', '1 row format'],
+    ['[1]', '1 row type'],
+    ['null', '1 row type'],
     [`{"channel":"push","address":"${'x'.repeat(40_000)}"}`, '1 row format'],
     [`{"channel":"push","address":"${'x'.repeat(4_097)}"}`, '1 address max'],
     ['['.repeat(30_000), '1 row format'],

@@ -215,16 +215,6 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(2);
   });
 
-  test('tells a line that is no JSON from a value that is no object', async () => {
-    const tenant = await api.tenant();
-    const { details } = (await load(tenant, NDJSON, '{"channel"\n[]\n"push"')).body;
-    expect(details.map(({ field, rule }: { field: string; rule: string }) => [field, rule])).toEqual([
-      ['lines.1.row', 'format'],
-      ['lines.2.row', 'type'],
-      ['lines.3.row', 'type'],
-    ]);
-  });
-
   test('names each of 1,500 invalid rows', async () => {
     const tenant = await api.tenant();
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
