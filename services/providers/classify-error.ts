@@ -79,8 +79,14 @@ function meaningOf(table: CodeTable, vendorCode: string | undefined, status: num
   return known !== undefined && isTrusted ? known : meaningOfStatus(status);
 }
 
+/**
+ * Statuses about the address of the API or the way to it. Without a code of the vendor they say nothing about the message: a
+ * gateway that has lost its routes, or a proxy, gives them to every call.
+ */
+const ABOUT_THE_WAY: ReadonlySet<number> = new Set([404, 405, 407, 410, 421]);
+
 /** Returns true for a response written by a proxy or firewall: these APIs answer in JSON. */
-function isPage(response: Response): boolean {
+export function isPage(response: Response): boolean {
   return (
     (response.headers['content-type'] ?? '').toLowerCase().includes('html') ||
     /^\s*<(?:!doctype|html)/i.test(response.text)
@@ -118,6 +124,8 @@ export function classify(
 ): ClassifiedError {
   if (isPage(response)) return { meaning: meaningOfPage(response.status), vendorError: {} };
   const vendorError = read(parseJson(response.text));
+  if (vendorError.providerCode === undefined && ABOUT_THE_WAY.has(response.status))
+    return { meaning: transient('provider_unavailable', `http_${response.status}`), vendorError };
   return { meaning: meaningOf(table, vendorError.providerCode, response.status), vendorError };
 }
 

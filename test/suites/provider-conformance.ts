@@ -151,6 +151,25 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       },
     );
 
+    test.each([
+      [404, ''],
+      [404, 'default backend - 404'],
+      [404, { message: 'no Route matched with those values' }],
+      [405, ''],
+      [407, ''],
+      [410, ''],
+      [421, ''],
+    ])(
+      'answered with %i and the body %j is transient, because a gateway without the API would refuse every message',
+      async (status, body) => {
+        standIn.fail({ kind: 'reply', status, body }, sendPath);
+        expect(await send()).toMatchObject({
+          kind: 'rejected_transient',
+          failure: { httpStatus: status },
+        });
+      },
+    );
+
     test('answered with 401 is a transient auth_or_config failure', async () => {
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);

@@ -304,7 +304,8 @@ describe('fcm', () => {
     ],
     ['sends an unreadable answer', { kind: 'reply', status: 200, body: 'hm' }, 'provider_unavailable'],
     ['refuses the key', { kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, 'auth_or_config'],
-    ['answers with an unknown 4xx', { kind: 'reply', status: 404, body: {} }, 'unknown'],
+    ['answers with an unknown 4xx', { kind: 'reply', status: 422, body: {} }, 'unknown'],
+    ['is not found', { kind: 'reply', status: 404, body: {} }, 'provider_unavailable'],
   ] as const)(
     'a token endpoint that %s gives a transient failure without a send',
     async (_, fault, failureClass) => {

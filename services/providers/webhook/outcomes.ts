@@ -3,6 +3,7 @@ import type { Failure } from '#core/domain/sending/failure.ts';
 import {
   accountFault,
   classify,
+  isPage,
   parseJson,
   permanent,
   transient,
@@ -50,7 +51,7 @@ export function judgeRefusal(response: Response): ClassifiedError {
   const meaning = reported === undefined ? undefined : meaningOf(reported);
   // A 401 is about the signature, whatever its body says.
   if (meaning !== undefined && response.status !== 401) return { ...classified, meaning };
-  const isNowhere = classified.meaning.class === 'unknown' && NO_GATEWAY.includes(response.status);
+  const isNowhere = NO_GATEWAY.includes(response.status) && !isPage(response);
   return isNowhere ? { ...classified, meaning: accountFault('gateway_not_found') } : classified;
 }
 
