@@ -33,9 +33,10 @@ async function askOne(due: DueLookup, deps: AskAccountDeps): Promise<Asked> {
     due.accountVersion === null
       ? { kind: 'unusable', code: 'provider_deleted' }
       : await deps.accounts.get(due.accountId, due.accountVersion);
-  if (found.kind === 'unusable') return { due, hidden: [], answer: { kind: 'unanswerable' } };
-  // The account was disabled: its credential is used neither for sends nor for lookups.
-  if (found.kind === 'unavailable' || found.account.row?.status === 'disabled')
+  if (found.kind === 'unusable' && found.code === 'provider_deleted')
+    return { due, hidden: [], answer: { kind: 'unanswerable' } };
+  // Settings and secrets can be mended. If the account was disabled, its credential is used neither for sends nor for lookups.
+  if (found.kind !== 'ready' || found.account.row?.status === 'disabled')
     return { due, hidden: [], answer: { kind: 'unanswered', failure: unreached('not_ready') } };
   return { due, hidden: secretStrings(found.account.secrets), answer: await ask(due, found.account, deps) };
 }

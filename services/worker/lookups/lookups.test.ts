@@ -219,3 +219,18 @@ test('no lookups are made for an account that is blocked or has to yield to send
     ]);
   expect(b.asked).toEqual([]);
 });
+
+test.each([
+  ['its secret cannot be decrypted', 'credentials_unreadable', 60_000],
+  ['its settings cannot be used', 'config_invalid', 60_000],
+  ['it was deleted', 'provider_deleted', null],
+] as const)(
+  'a message whose account is unusable because %s (%s) is looked up again after %s ms',
+  async (_, code, ms) => {
+    const accounts = { get: async () => ({ kind: 'unusable', code }) as const };
+    const b = setup([[due(1)]], {}, { accounts });
+    await b.lookups.look();
+    await expect.poll(() => b.settled.flatMap(({ again }) => again)).toEqual([{ seq: 1, asks: 1, ms }]);
+    expect(b.asked).toEqual([]);
+  },
+);

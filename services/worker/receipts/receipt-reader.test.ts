@@ -28,6 +28,21 @@ const COUNTING = {
   },
 } as unknown as Account;
 
+/** An account whose adapter throws. */
+const THROWING = {
+  ...COUNTING,
+  id: 'throwing',
+  provider: {
+    id: 'throwing',
+    receipts: {
+      headers: [],
+      parse() {
+        throw new Error('a bug');
+      },
+    },
+  },
+} as unknown as Account;
+
 /** Creates a store with calls of deleted accounts, which contain no reports, and a pace whose turns the test starts. */
 function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () => undefined) {
   const calls: StoredReceiptCall[] = [];
@@ -73,6 +88,8 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
         if (id.startsWith('slow')) await slow.promise;
         if (id.startsWith('sealed')) return { kind: 'unavailable' };
         if (id.startsWith('misconfigured')) return { kind: 'unusable', code: 'config_invalid' };
+        if (id.startsWith('keyless')) return { kind: 'unusable', code: 'credentials_unreadable' };
+        if (id.startsWith('throwing')) return { kind: 'ready', accounts: [THROWING] };
         return { kind: 'unusable', code: 'provider_deleted' };
       },
     },
@@ -211,6 +228,21 @@ test('a call for an account whose settings cannot be used is read again, and one
     { id: 3, ms: 2_000, misconfigured: false },
   ]);
   expect(refused).toEqual([{ account_id: 'deleted account', reason: 'unreadable' }]);
+});
+
+test.each([
+  ['whose secret cannot be decrypted', 'keyless'],
+  ['whose adapter throws', 'throwing'],
+])('a call for an account %s is read again: all accounts may be affected', async (_, tenantId) => {
+  const { reader, bring, settled, postponed, refused } = setup(new Set());
+  bring(1, tenantId);
+  await reader.read();
+  await reader.drain();
+  expect({ settled, postponed, refused }).toEqual({
+    settled: [],
+    postponed: [{ id: 1, ms: 2_000, misconfigured: false }],
+    refused: [],
+  });
 });
 
 test('small calls are settled while large calls of several tenants wait for their turns', async () => {

@@ -62,7 +62,7 @@ const SURPLUS_REPORTS_AT_ONCE = 64;
 const AGAIN = { minMs: 1_000, maxMs: 600_000 };
 /**
  * About two days with growing pauses. A credential that cannot be read for so long is lost, and neither settings nor the database
- * are mended.
+ * nor the adapter are mended.
  */
 const TRIES_MAX = 300;
 
@@ -255,12 +255,13 @@ async function readOne(
     call.accountVersion === null
       ? ({ kind: 'unusable', code: 'provider_deleted' } as const)
       : await deps.accounts.inForce(call.accountId, call.accountVersion, call.receivedMs);
-  // Settings can be mended; a deleted account or a destroyed key does not come back.
-  const isMendable = found.kind === 'unusable' && found.code === 'config_invalid';
-  if (found.kind === 'unavailable' || isMendable)
-    return { call, provider: 'unknown', reading: { kind: 'undecided', isMisconfigured: isMendable }, readMs };
-  if (found.kind === 'unusable')
+  if (found.kind === 'unusable' && found.code === 'provider_deleted')
     return { call, provider: 'unknown', reading: { kind: 'unreadable' }, readMs };
+  if (found.kind !== 'ready') {
+    // Settings and secrets can be mended. A wrong Vault decrypts the secret of no account.
+    const isMisconfigured = found.kind === 'unusable' && found.code === 'config_invalid';
+    return { call, provider: 'unknown', reading: { kind: 'undecided', isMisconfigured }, readMs };
+  }
   const { accounts } = found;
   const spent = (ms: number): void => void (readMs += ms);
   const reading = await callAdapter<CallReading>(
@@ -270,7 +271,8 @@ async function readOne(
       const given = await readCall(call, accounts, context, { ...deps, spent });
       return given.kind === 'confirm' ? await confirm(given.url, context) : given;
     },
-    { kind: 'unreadable' },
+    // A fault of the adapter may concern every call, and the next release can mend it.
+    { kind: 'undecided' },
   );
   return { call, provider: accounts[0].provider.id, reading, readMs };
 }
