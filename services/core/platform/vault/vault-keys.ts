@@ -59,7 +59,8 @@ export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
 
   const read = async (tenantId: TenantId): Promise<KeyFacts | undefined> => {
     const answer = await ask({ op: 'read_key', method: 'GET', path: `keys/${nameOf(tenantId)}` });
-    if (answer.status === 404) return undefined;
+    // Vault names no error for a key that does not exist, but does so for a mount; a proxy may answer 404 too.
+    if (answer.status === 404 && answer.error === '') return undefined;
     if (answer.status !== 200) throw toKeyringError('read_key', answer);
     const key = Key.safeParse(answer.body);
     if (!key.success) throw new KeyringError('unavailable', 'Vault described no key');

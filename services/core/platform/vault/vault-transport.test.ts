@@ -71,8 +71,17 @@ test.each<[string, Answer, object]>([
     json(403, { errors: ['permission denied', 'more'] }),
     { status: 403, error: 'permission denied' },
   ],
-  ['without a reason', json(404, {}), { status: 404, error: '' }],
-  ['of a proxy', (response) => void response.writeHead(502).end('<html>'), { status: 502, error: '' }],
+  ['without a reason', json(404, { errors: [] }), { status: 404, error: '' }],
+  [
+    'of a proxy',
+    (response) => void response.writeHead(502).end('<html>'),
+    { status: 502, error: 'not an answer of Vault: 502' },
+  ],
+  [
+    'of a proxy that writes JSON',
+    json(404, { message: 'not found' }),
+    { status: 404, error: 'not an answer of Vault: 404' },
+  ],
 ])('a refusal %s has its status and its first text', async (_whose, answer, expected) => {
   await using vault = await startServer(answer);
   expect(await transport(vault.url)(READ)).toMatchObject({ body: null, ...expected });

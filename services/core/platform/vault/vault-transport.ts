@@ -30,7 +30,10 @@ export type VaultCall = {
   readonly token?: string | undefined;
 };
 
-/** `status` 0: no answer arrived. Only the first of Vault's error texts is kept; it never contains a secret. */
+/**
+ * `status` 0: no answer arrived. Only the first of Vault's error texts is kept; it never contains a secret. `error` is empty if
+ * Vault gave none, and says so if the answer is not one of Vault.
+ */
 export type VaultAnswer = {
   readonly status: number;
   readonly body: unknown;
@@ -112,8 +115,9 @@ function toAttempt(error: unknown): Attempt {
   const refusal = Refusal.safeParse(error);
   if (refusal.success) {
     const { statusCode, body } = refusal.data.response;
-    const texts = Errors.safeParse(body).data?.errors ?? [];
-    return { status: statusCode, body: null, error: texts[0] ?? '', code: String(statusCode) };
+    const given = Errors.safeParse(body).data;
+    const error = given === undefined ? `not an answer of Vault: ${statusCode}` : (given.errors[0] ?? '');
+    return { status: statusCode, body: null, error, code: String(statusCode) };
   }
   const { code } = error as { code?: unknown };
   if (code === 'ETIMEDOUT' || code === 'UND_ERR_CONNECT_TIMEOUT') return LATE;
