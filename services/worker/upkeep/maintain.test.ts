@@ -6,16 +6,26 @@ const NOTHING: Maintained = { made: 0, dropped: [], busy: [], unsettled: [], fai
 const failure = (code: string) =>
   Object.assign(new Error(`refused ${code}`), { name: 'PostgresError', code });
 
-type Ended = { readonly days?: readonly string[]; readonly ended?: number | 'elsewhere' | Error };
+type Ended = {
+  readonly days?: readonly string[];
+  readonly ended?: number | 'elsewhere' | Error;
+  /** By how many seconds the database's clock is ahead of the worker's. */
+  readonly aheadSeconds?: number;
+};
 
 /** Runs upkeep. @param ended the answer of the end of outlived messages, or how it fails. */
 async function run(
   result: Partial<Maintained> | 'elsewhere',
-  { days = ['2026-01-05'], ended = 0 }: Ended = {},
+  { days = ['2026-01-05'], ended = 0, aheadSeconds = 0 }: Ended = {},
 ) {
   const told: string[] = [];
   const outcome = await maintain({
     store: {
+      clockSeconds: async () => Date.now() / 1_000 + aheadSeconds,
+      makePartitions: async () => (
+        told.push('make'),
+        result === 'elsewhere' ? result : { ...NOTHING, ...result }
+      ),
       unsettledDays: async () => [...days],
       endOutlived: async () => {
         if (ended instanceof Error) throw ended;
@@ -85,3 +95,20 @@ test('an error is reported although another worker does the rest', async () => {
   const { outcome } = await run('elsewhere', { ended: refused });
   expect(outcome).toEqual(new AggregateError([refused], 'Upkeep failed for: live_messages'));
 });
+
+test('nothing is ended or dropped while the database is hours ahead of the worker, but partitions are made', async () => {
+  const { told, outcome } = await run({ failures: [{ what: 'feed', error: 1 }] }, { aheadSeconds: 3_700 });
+  expect(told).toEqual(['make', 'reported']);
+  expect(outcome).toMatchObject({
+    message: 'Upkeep failed for: feed, clock',
+    errors: [1, { message: "The database's clock is 3700 seconds ahead of this process's" }],
+  });
+  expect((await run('elsewhere', { aheadSeconds: 3_700 })).told).toEqual(['make']);
+});
+
+test.each([3_500, -3_700])(
+  'upkeep is done if the database is %i seconds ahead of the worker',
+  async (aheadSeconds) => {
+    expect(await run({}, { aheadSeconds })).toEqual({ outcome: undefined, told: ['maintain', 'reported'] });
+  },
+);

@@ -1,20 +1,28 @@
+import { epochMs } from '#core/domain/clock.ts';
 import { isUnreachable } from '#core/domain/storage/database-fault.ts';
 import type { Maintained, UpkeepFailure } from '#core/store/upkeep/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { throwFailures } from './throw-failures.ts';
 
 export type MaintainDeps = {
-  readonly store: Pick<WorkerStore, 'unsettledDays' | 'endOutlived' | 'maintain'>;
+  readonly store: Pick<
+    WorkerStore,
+    'clockSeconds' | 'unsettledDays' | 'endOutlived' | 'maintain' | 'makePartitions'
+  >;
   /** Called by the worker that did the upkeep, also where parts of it failed. */
   readonly onMaintained: (result: Maintained) => void;
   /** Called if something has to wait for other sessions, or for messages to be settled. */
   readonly retrySoon: () => void;
 };
 
+/** The database's clock decides what is over. If it is further ahead than this, it or the worker's is wrong. */
+const AHEAD_SECONDS_MAX = 3_600;
 const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
 
 /**
- * Ends messages whose record is about to be dropped, makes and drops partitions, and deletes obsolete rows.
+ * Ends messages whose record is about to be dropped, makes and drops partitions, and deletes obsolete rows. While the database's
+ * clock is ahead of this process's by more than an hour it only makes partitions: what was dropped by a wrong clock does not come
+ * back.
  * @returns `unfinished` if another worker does it, or something has to be retried soon.
  * @throws an error that names everything that failed, after the rest was done; at once if the database is lost.
  */
@@ -24,6 +32,17 @@ export async function maintain({
   retrySoon,
 }: MaintainDeps): Promise<'unfinished' | undefined> {
   const failures: UpkeepFailure[] = [];
+  const aheadSeconds = (await store.clockSeconds()) - epochMs() / 1_000;
+  if (aheadSeconds > AHEAD_SECONDS_MAX) {
+    const made = await store.makePartitions();
+    if (made !== 'elsewhere') {
+      onMaintained(made);
+      failures.push(...made.failures);
+    }
+    const text = `The database's clock is ${Math.round(aheadSeconds)} seconds ahead of this process's`;
+    failures.push({ what: 'clock', error: new Error(text) });
+    throwFailures(failures);
+  }
   const ended = await endOutlived(store).catch((error: unknown) => {
     if (isUnreachable(error)) throw error;
     failures.push({ what: 'live_messages', error });

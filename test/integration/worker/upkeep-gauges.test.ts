@@ -123,3 +123,10 @@ test('oldestReceiptSeconds is the age of the oldest call that is not read or rec
     values (gen_random_uuid(), gen_random_uuid(), 'POST', 1, '', '{}', '', now() - interval '7 minutes', now())`;
   expect(await minutes()).toBe(7);
 });
+
+test('clockSeconds is the time by the clock of the database', async () => {
+  await using b = await setupMessages();
+  const [clock] = await b.admin<{ seconds: number }[]>`
+    select extract(epoch from clock_timestamp())::float8 as seconds`;
+  expect((await b.store.clockSeconds()) - (clock?.seconds ?? 0)).toBeCloseTo(0, -1);
+});
