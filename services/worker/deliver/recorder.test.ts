@@ -103,22 +103,49 @@ const BAD = 13;
 const refusal = (code: string) => Object.assign(new Error('no'), { name: 'PostgresError', code });
 
 test.each(['22P02', '23514', '54000', '54001', 'XX000'])(
-  'a row refused with %s fails alone',
+  'a row refused with %s fails alone, once others were stored',
   async (code) => {
     const b = setup((rows) =>
       rows.some((row) => row.seq === BAD) ? Promise.reject(refusal(code)) : Promise.resolve(all(rows)),
     );
-    const results = await Promise.allSettled(
-      [1, 2, BAD, 3].map((seq) => b.recorder.record(message(seq), delivered(ACCEPTED))),
+    const bad = b.recorder.record(message(BAD), delivered(ACCEPTED)).catch((error: unknown) => error);
+    await expect.poll(() => b.failures).toEqual([1]);
+    const others = [1, 2, 3].map((seq) => b.recorder.record(message(seq), delivered(ACCEPTED)));
+    expect((await Promise.all(others)).map((settlement) => settlement?.status)).toEqual(
+      Array.from({ length: 3 }, () => 'sent'),
     );
-    expect(results.map((result) => result.status)).toEqual([
-      'fulfilled',
-      'fulfilled',
-      'rejected',
-      'fulfilled',
-    ]);
+    expect(await bad).toMatchObject({ code });
   },
 );
+
+test('while the database refuses every row of a kind, none is given up: its call would be repeated', async () => {
+  let isBroken = true;
+  const b = setup((rows) =>
+    isBroken && rows.some(({ status }) => status === 'sent')
+      ? Promise.reject(refusal('XX002'))
+      : Promise.resolve(all(rows)),
+  );
+  const ended: unknown[] = [];
+  const sent = [1, 2].map((seq) =>
+    b.recorder.record(message(seq), delivered(ACCEPTED)).finally(() => ended.push(seq)),
+  );
+  const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+  for (let tries = 3; tries <= 5; tries++) {
+    await b.recorder.record(message(tries), delivered({ kind: 'rejected_permanent', failure }));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  expect(ended).toEqual([]);
+  isBroken = false;
+  expect((await Promise.all(sent)).map((settlement) => settlement?.status)).toEqual(['sent', 'sent']);
+});
+
+test('a refused row is given up when the recorder is abandoned', async () => {
+  const b = setup(() => Promise.reject(refusal('22P02')));
+  const bad = b.recorder.record(message(BAD), delivered(ACCEPTED)).catch((error: unknown) => error);
+  await expect.poll(() => b.failures).toEqual([1]);
+  b.aborted.abort();
+  expect(await bad).toMatchObject({ code: '22P02' });
+});
 
 test('a row that is refused because of text from the provider is recorded without that text', async () => {
   const written: Completion[] = [];

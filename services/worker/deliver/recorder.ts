@@ -3,6 +3,7 @@ import { settle } from '#core/domain/sending/settle.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import { doubledMs, pause } from '#core/platform/process/pause.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Completion } from '#core/store/sending/completion.ts';
@@ -17,7 +18,9 @@ import { toCompletion, withoutVendorWords } from './completion.ts';
 export type Recorder = {
   /**
    * Records an attempt's end and what follows for the message. Retries while the database is unavailable, for as long as the
-   * process lives: the slots stay taken, so the worker claims nothing new meanwhile.
+   * process lives: the slots stay taken, so the worker claims nothing new meanwhile. A row that the database refuses is tried again
+   * too, until others with the same next state have been taken: a damaged index or a fault in a function refuses every row, and
+   * each call whose record is given up is repeated.
    * @returns null if the attempt was no longer the message's current one.
    */
   record(message: ClaimedMessage, delivered: Delivered): Promise<Settlement | null>;
@@ -44,6 +47,9 @@ const BATCH_MAX = 256;
 const GATHER_MS = 25;
 /** Beyond this size a larger batch hardly lowers the cost per row. */
 const ENOUGH = 64;
+/** Pauses between the tries of a refused row; each try costs some statements. */
+const AGAIN = { minMs: 250, maxMs: 5_000 };
+const REPORT_EVERY_MS = 5_000;
 
 export function createRecorder(deps: RecorderDeps): Recorder {
   const batch = createMicroBatch<Completion, Written>({
@@ -56,6 +62,10 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     queuedMax: Number.POSITIVE_INFINITY,
   });
 
+  /** When rows were taken last, by their messages' next states. */
+  const takenAt = new Map<string, number>();
+  let reportedAt = Number.NEGATIVE_INFINITY;
+
   /** Rows that were refused once and are written again without the provider's texts, which may have been the reason. */
   const stripped = new WeakSet<Completion>();
 
@@ -67,6 +77,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   async function writeWithRetries(rows: readonly Completion[]): Promise<Written[]> {
     const isRefused = (error: unknown): boolean => databaseFaultOf(error) === 'row';
     const applied = await askUntilAnswered(() => deps.store.complete(rows), rows.length, deps, isRefused);
+    for (const { status } of rows) takenAt.set(status, performance.now());
     return rows.map((row) => (applied.has(row.seq) ? 'applied' : 'stale'));
   }
 
@@ -78,6 +89,23 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     const rest = withoutVendorWords(row);
     stripped.add(rest);
     return await write([rest]);
+  }
+
+  /** Tries a refused row again until the database has taken others of its kind and refuses it still. */
+  async function writeAgain(row: Completion, error: unknown): Promise<Written> {
+    const refusedAt = performance.now();
+    let written: Written = { error };
+    for (let tries = 0; typeof written === 'object' && !deps.signal.aborted; tries++) {
+      if (performance.now() - reportedAt >= REPORT_EVERY_MS) {
+        reportedAt = performance.now();
+        deps.onFailure(written.error, 1);
+      }
+      await pause(doubledMs(tries, AGAIN), deps.signal);
+      const areOthersTaken = (takenAt.get(row.status) ?? Number.NEGATIVE_INFINITY) > refusedAt;
+      written = await batch.add(row);
+      if (areOthersTaken) break;
+    }
+    return written;
   }
 
   return {
@@ -109,7 +137,9 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         now,
         deps.random(),
       );
-      const written = await batch.add(toCompletion(message, delivered, settlement, now));
+      const row = toCompletion(message, delivered, settlement, now);
+      let written = await batch.add(row);
+      if (typeof written === 'object') written = await writeAgain(row, written.error);
       if (typeof written === 'object') throw written.error;
       if (written !== 'applied') return null;
       const { rerouted } = settlement;
