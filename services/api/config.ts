@@ -130,7 +130,7 @@ const accessEnv = defineEnvGroup({
   title: 'Access',
   shape: {
     KEY_PEPPER: secretText(
-      'Root of the keys that hash service keys and sign cursors. Changing it makes all service keys invalid.',
+      'Root of the keys that hash service keys and sign cursors. With another one all service keys would be invalid: an api with another one than the database is used with ends at start.',
       { lengthMin: 32 },
     ),
     OIDC_ISSUER: text('Issuer of sign-in tokens, exactly as in their `iss`.', {

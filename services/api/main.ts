@@ -12,10 +12,12 @@ import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
 import { shareAnswer } from '#core/platform/process/share-answer.ts';
+import { checkAtStart } from '#core/platform/process/check-at-start.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { VERSION } from '#core/platform/process/version.ts';
+import { assertPeppers } from '#core/store/schema/assert-peppers.ts';
 import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
 import { DATABASE_DEADLINE_MS } from '#core/store/query/tenant-scope.ts';
@@ -70,6 +72,12 @@ const keyring = stack.use(
     onRequest: metrics.vaultRequest,
     onTokenExpiry: metrics.vaultTokenExpires,
   }),
+);
+
+const stopping = stack.adopt(new AbortController(), (one) => one.abort());
+await checkAtStart(
+  () => assertPeppers(sql, { key: access.pepper, receipt: config.receipts.pepper }),
+  stopping.signal,
 );
 
 const api = await buildApi({

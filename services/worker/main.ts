@@ -14,6 +14,7 @@ import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
 import { shareAnswer } from '#core/platform/process/share-answer.ts';
+import { checkAtStart } from '#core/platform/process/check-at-start.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
@@ -25,6 +26,7 @@ import { receiptKey } from '#core/domain/receipts/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/recipient/unsubscribe-token.ts';
 import { gaugeStore } from '#core/store/upkeep/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
+import { assertPeppers } from '#core/store/schema/assert-peppers.ts';
 import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
 import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
@@ -116,6 +118,8 @@ const replacedCredentials = createCredentials({
   staleMsMax: REPLACED_STALE_MS,
 });
 const { publicBaseUrl, pepper } = config.receipts;
+const stopping = stack.adopt(new AbortController(), (one) => one.abort());
+await checkAtStart(() => assertPeppers(sql, { receipt: pepper }), stopping.signal);
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
 const resolveHost = createHostResolver({ servers: config.egress.dnsServers });
 const { allowCidrs } = config.egress;

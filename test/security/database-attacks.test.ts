@@ -15,6 +15,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   schema_version: ['api', 'worker', 'controller'],
   has_functions: ['api', 'worker', 'controller'],
   message_id_key: ['api', 'worker'],
+  same_pepper: ['api', 'worker'],
   reserve_message_seqs: ['api'],
   accept: ['api'],
   accept_batch: ['api'],

@@ -14,7 +14,13 @@ import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 import { plantSuppression } from '#test/support/suppress.ts';
 
 /** Tables with bookkeeping of the schema itself. They hold no tenant's data. */
-const NO_TENANT = new Set(['migrations', 'applied_functions', 'function_releases', 'message_id_key']);
+const NO_TENANT = new Set([
+  'migrations',
+  'applied_functions',
+  'function_releases',
+  'message_id_key',
+  'pepper_fingerprints',
+]);
 /** Tables whose rows reference another row instead of a tenant. No service may access them directly. */
 const KEYED_OTHERWISE = new Set([
   'counter_locks',

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, inject, test } from 'vitest';
+import { secret } from '#core/domain/storage/secret.ts';
 import { formatServiceKey, newKeyId } from '#core/domain/tenant/service-key.ts';
+import { assertPeppers } from '#core/store/schema/assert-peppers.ts';
 import { freePort } from '../../../deploy/servers/ports.ts';
 import { call } from '#test/support/http-call.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';
@@ -105,42 +107,42 @@ describe('an invalid configuration', () => {
 
 type Database = { readonly apiUrl: string; readonly workerUrl: string };
 
-/** Starts both services on a database that is not ready, without Vault and tenants, which this does not need. */
+const [KEY_PEPPER, RECEIPT_PEPPER] = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')];
+
+const freeOrigin = async (): Promise<string> => `http://127.0.0.1:${await freePort()}`;
+
+/** Without Vault and tenants, which a start does not need. */
+function environmentFor(url: string, folder: string, origin: string, metricsOrigin: string): Environment {
+  const nats = testNats();
+  return {
+    DESPATCH_ENV: 'development',
+    DATABASE_URL: url,
+    NATS_URL: nats.url,
+    NATS_PREFIX: nats.prefix,
+    KEYRING: 'local',
+    LOCAL_KEYRING_DIR: join(folder, 'keyring'),
+    METRICS_HOST: '127.0.0.1',
+    METRICS_PORT: new URL(metricsOrigin).port,
+    HOST: '127.0.0.1',
+    PORT: new URL(origin).port,
+    SHUTDOWN_DELAY_MS: '0',
+    PUBLIC_BASE_URL: origin,
+    KEY_PEPPER,
+    RECEIPT_PEPPER,
+    OIDC_ISSUER: 'http://127.0.0.1:9',
+    OIDC_AUDIENCE: 'despatch',
+  };
+}
+
+/** Starts both services on a database that is not ready. */
 async function startUnready({ apiUrl, workerUrl }: Database) {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'despatch-start-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const nats = testNats();
-  const origin = async (): Promise<string> => `http://127.0.0.1:${await freePort()}`;
+  const folder = stack.adopt(await mkdtemp(join(tmpdir(), 'despatch-start-')), remove);
   const start = async (kind: 'api' | 'worker', url: string) => {
-    const metricsOrigin = await origin();
-    const own = kind === 'api' ? await origin() : metricsOrigin;
-    return startServiceProcess({
-      kind,
-      name: kind,
-      folder,
-      metricsOrigin,
-      origin: own,
-      until: 503,
-      environment: {
-        DESPATCH_ENV: 'development',
-        DATABASE_URL: url,
-        NATS_URL: nats.url,
-        NATS_PREFIX: nats.prefix,
-        KEYRING: 'local',
-        LOCAL_KEYRING_DIR: join(folder, 'keyring'),
-        METRICS_HOST: '127.0.0.1',
-        METRICS_PORT: new URL(metricsOrigin).port,
-        HOST: '127.0.0.1',
-        PORT: new URL(own).port,
-        SHUTDOWN_DELAY_MS: '0',
-        PUBLIC_BASE_URL: own,
-        KEY_PEPPER: randomBytes(32).toString('hex'),
-        RECEIPT_PEPPER: randomBytes(32).toString('hex'),
-        OIDC_ISSUER: 'http://127.0.0.1:9',
-        OIDC_AUDIENCE: 'despatch',
-      },
-    });
+    const metricsOrigin = await freeOrigin();
+    const origin = kind === 'api' ? await freeOrigin() : metricsOrigin;
+    const environment = environmentFor(url, folder, origin, metricsOrigin);
+    return startServiceProcess({ kind, name: kind, folder, metricsOrigin, origin, until: 503, environment });
   };
   const [api, worker] = await Promise.all([start('api', apiUrl), start('worker', workerUrl)]);
   stack.use(api);
@@ -148,6 +150,8 @@ async function startUnready({ apiUrl, workerUrl }: Database) {
   const owned = stack.move();
   return { api, worker, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
+
+const remove = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
 
 const SOON = { interval: 50 };
 const READY = { status: 200, failing: [] };
@@ -190,6 +194,24 @@ describe('a service without its schema', () => {
     await expect.poll(() => Promise.all([api.readiness(), worker.readiness()]), SOON).toEqual([READY, READY]);
   });
 });
+
+test.for(['api', 'worker'] as const)(
+  'with another pepper than the database is used with, the %s ends at start and says so',
+  async (kind) => {
+    await using database = await testDatabase();
+    await using stack = new AsyncDisposableStack();
+    const folder = stack.adopt(await mkdtemp(join(tmpdir(), 'despatch-start-')), remove);
+    const first = { key: secret(RECEIPT_PEPPER), receipt: secret(KEY_PEPPER) };
+    expect(await assertPeppers(database.open('api'), first)).toBe(true);
+    const url = kind === 'api' ? database.apiUrl : database.workerUrl;
+    const environment = environmentFor(url, folder, await freeOrigin(), await freeOrigin());
+    const { code, output } = await runService(kind, environment);
+    expect(code).toBe(1);
+    const named = kind === 'api' ? 'key, receipt' : 'receipt';
+    expect(output).toContain(`Not the pepper that this database is used with: ${named}`);
+    for (const pepper of [KEY_PEPPER, RECEIPT_PEPPER]) expect(output).not.toContain(pepper);
+  },
+);
 
 async function emptyDatabase(): Promise<Database & AsyncDisposable & { readonly superuserUrl: string }> {
   const { superuserUrl, passwords } = inject('postgres');

@@ -241,7 +241,7 @@ export const receiptsEnv = defineEnvGroup({
   shape: {
     PUBLIC_BASE_URL: optional(publicBaseUrl),
     RECEIPT_PEPPER: secretText(
-      'Root of the tokens in the URLs to which vendors report, of the links by which recipients unsubscribe, and of the hashes by which suppressed recipients are found; the same for both services. Changing it makes all these URLs and links invalid, and no entry of a suppression list counts any more.',
+      'Root of the tokens in the URLs to which vendors report, of the links by which recipients unsubscribe, and of the hashes by which suppressed recipients are found; the same for both services. With another one all these URLs and links would be invalid, and no entry of a suppression list would count: a process with another one than the database is used with ends at start.',
       { lengthMin: 32 },
     ),
   },

@@ -254,6 +254,12 @@ create table message_id_key (
 );
 insert into message_id_key (key) values (uuid_send(gen_random_uuid()));
 
+-- What the peppers of the first processes derived: with another pepper no stored hash would be found.
+create table pepper_fingerprints (
+  name text primary key check (name in ('key', 'receipt')),
+  fingerprint bytea not null check (length(fingerprint) = 16)
+);
+
 create type message_category as enum ('transactional', 'otp', 'marketing');
 create type delivery_guarantee as enum ('at_least_once', 'at_most_once');
 create type content_retention as enum ('retain', 'discard');
@@ -1285,7 +1291,7 @@ begin
     using (exists (select from members m where m.user_id = users.id and m.tenant_id = current_tenant()));
   create policy definer on users to despatch_definer using (true) with check (true);
   foreach t in array array['counter_locks', 'rate_windows', 'account_rates', 'lookup_turns', 'gone_resources', 'message_id_key',
-    'workers', 'changes', 'feed_passes', 'usage_moves', 'usage_passes', 'outlived_days'] loop
+    'pepper_fingerprints', 'workers', 'changes', 'feed_passes', 'usage_moves', 'usage_passes', 'outlived_days'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy definer on %I to despatch_definer using (true) with check (true)', t);

@@ -29,8 +29,8 @@ function serves({ migration, hasFunctions }: StoredSchema, needed: SchemaVersion
   return migration > needed.migration || (migration === needed.migration && hasFunctions);
 }
 
-/** Whether the database answers, but does not have the schema, or the functions for this query, yet. */
-function isUnmigrated(error: unknown): boolean {
+/** Whether the database answers, but does not have the schema, or the functions for a query, yet. */
+export function isUnmigrated(error: unknown): boolean {
   return databaseFaultOf(error) === 'service' && UNDEFINED.has((error as { code?: string }).code ?? '');
 }
 
