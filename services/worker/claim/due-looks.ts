@@ -40,12 +40,14 @@ type LookedLane = Lane & {
 };
 
 export function createDueLooks({ store, monotonicMs }: DueLooksDeps): DueLooks {
-  /** By the database's clock, in ms since the epoch. */
-  let after: number | undefined;
-  let lookedAt = 0;
+  /** When the last look was, by the database's clock, in ms since the epoch; undefined before the first one. */
+  let lookedAt: number | undefined;
   let lanes = new Map<string, LookedLane>();
   /** Full looks cost little, except beside an old snapshot, when a scan passes every message that was sent since it (ADR 25). */
   const full = createDutyCycle(monotonicMs);
+
+  const lookedAfter = (): number | undefined =>
+    lookedAt === undefined ? undefined : lookedAt - LATE_COMMIT_MS;
 
   async function lookAtAll(): Promise<DueRow[]> {
     full.begun();
@@ -68,18 +70,16 @@ export function createDueLooks({ store, monotonicMs }: DueLooksDeps): DueLooks {
 
   return {
     async dueLanes() {
+      const after = lookedAfter();
       const rows = await (after === undefined || full.isDue() ? lookAtAll() : lookAfter(after));
       lanes = lanesOf(rows);
       const looked = rows.find(({ task }) => task === 'looked');
-      if (looked?.task === 'looked') {
-        lookedAt = looked.dueAt.getTime();
-        after = lookedAt - LATE_COMMIT_MS;
-      }
+      if (looked?.task === 'looked') lookedAt = looked.dueAt.getTime();
       return tasksOf(lanes, rows);
     },
-    lookedAt: () => lookedAt,
+    lookedAt: () => lookedAt ?? 0,
     dueFrom({ tenantId, accountId }) {
-      const since = after;
+      const since = lookedAfter();
       if (since === undefined) return undefined;
       const [high, normal, bulk] = lanes.get(laneKey({ tenantId, accountId }))?.dueFrom ?? [];
       return [
