@@ -98,7 +98,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${tenantId}, ${accountId}, 'GET', 1, '', '{}', '', now(), now())`;
   await admin`insert into message_contents values (${seq}, ${purge_on}, ${tenantId}, '{}')`;
   await admin`insert into unsettled_contents values (${seq}, ${purge_on}, ${tenantId})`;
-  await admin`insert into account_rates values (${accountId}, 0, 0)`;
+  await admin`insert into account_rates values (${accountId}, '{0}', '{1}')`;
   await admin`insert into routes (tenant_id, channel, version, strategy, steps, failover_on)
     values (${tenantId}, 'sms', 1, 'priority', '[]', '{}')`;
   await plantSuppression(admin, tenantId);

@@ -83,7 +83,11 @@ const fields = {
     .describe(
       'Recipients are masked: `data.to` of messages, and `data.address` of entries of the suppression list.',
     ),
-  rateLimitPerSecond: z.int().min(1).max(RATE_MAX).describe('Calls per second. Null: no limit.'),
+  rateLimitPerSecond: z
+    .int()
+    .min(1)
+    .max(RATE_MAX)
+    .describe('The most calls within any second. Null: no limit.'),
   signatures: z
     .array(z.enum(SIGNATURES))
     .max(SIGNATURES.length)

@@ -20,14 +20,14 @@ test('an unknown account is free; its lane may hold more if a claim got all that
   expect(isOpen()).toBe(true);
 });
 
-test('an account without tokens is closed until the next second', () => {
+test('an account without tokens is closed until a second after it took the last ones', () => {
   const { state, gates, isOpen } = setup();
   state.now += 400;
   gates.noteLimit('a', 1);
   expect(gates.isFree('a')).toBe(false);
   expect(gates.claimed('a', 50, [1])).toBe(true);
   expect(isOpen()).toBe(false);
-  state.now += 599;
+  state.now += 1_000;
   expect(isOpen()).toBe(false);
   state.now += 20;
   expect(isOpen()).toBe(true);
@@ -54,8 +54,26 @@ test('the tokens of all claims within a second count, and those of earlier ones 
   expect([gates.claimed('a', 50, ones(5)), isOpen()]).toEqual([false, true]);
   state.now += 300;
   expect([gates.claimed('a', 50, ones(3)), isOpen()]).toEqual([true, false]);
-  state.now += 1_000;
-  expect([gates.claimed('a', 50, ones(3)), isOpen()]).toEqual([false, true]);
+  state.now += 719;
+  expect(isOpen()).toBe(false);
+  // A second after the first claim, its five tokens are free again, and those of the second one are not.
+  state.now += 1;
+  expect(isOpen()).toBe(true);
+  expect([gates.claimed('a', 50, ones(4)), isOpen()]).toEqual([false, true]);
+  expect([gates.claimed('a', 50, [1]), isOpen()]).toEqual([true, false]);
+  expect(gates.closedUntil('a')).toBe(state.now - 720 + 1_020);
+});
+
+test('an account whose tokens were taken one by one opens when an eighth of its limit is free again', () => {
+  const { state, gates } = setup();
+  gates.noteLimit('a', 80);
+  const begun = state.now;
+  for (let i = 0; i < 79; i++) {
+    gates.claimed('a', 1, [1]);
+    state.now += 1;
+  }
+  expect(gates.claimed('a', 50, [1])).toBe(true);
+  expect(gates.closedUntil('a')).toBe(begun + 9 + 1_020);
 });
 
 test('an unchanged rate limit keeps its spent tokens, and a removed one frees the account', () => {
@@ -136,14 +154,14 @@ test('a simulator is free even if a breaker is open', () => {
   expect(gates.isFree(NO_ACCOUNT)).toBe(true);
 });
 
-test('whyClosed() returns the reason, for used-up tokens also during the next second', () => {
+test('whyClosed() returns the reason, for used-up tokens also for a second after the gate opened', () => {
   const { state, gates } = setup();
   expect([gates.whyClosed('a'), gates.whyClosed(NO_ACCOUNT)]).toEqual([undefined, undefined]);
   gates.noteLimit('a', 1);
   gates.claimed('a', 50, [1]);
   expect(gates.whyClosed('a')).toBe('rate_used_up');
-  // Open again for this second's tokens.
-  state.now += 1_010;
+  // Open again for the next tokens.
+  state.now += 1_020;
   expect([gates.closedUntil('a') <= state.now, gates.whyClosed('a')]).toEqual([true, 'rate_used_up']);
   state.now += 1_000;
   expect(gates.whyClosed('a')).toBeUndefined();

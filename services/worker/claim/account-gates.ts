@@ -34,7 +34,8 @@ export type AccountGates = {
   /** Stores the account's rate limit. */
   noteLimit(accountId: string, perSecond: number | null): void;
   /**
-   * Records the end of a claim from a lane. If the account's tokens appear to be used up, the gate closes until the next second.
+   * Records the end of a claim from a lane. If the account's tokens appear to be used up, the gate closes until some of those that
+   * this process took are free again, or for a second if it took none.
    * @returns whether the lane may hold more due messages.
    */
   claimed(accountId: string, asked: number, segments: readonly number[]): boolean;
@@ -42,7 +43,9 @@ export type AccountGates = {
   forget(accountId: string): void;
 };
 
-type Tokens = { readonly perSecond: number; second: number; spent: number };
+/** `spent`: the tokens that this process took within the last second, the oldest first; `at` in ms of the monotonic clock. */
+type Tokens = { readonly perSecond: number; spent: readonly Spent[] };
+type Spent = { readonly at: number; readonly units: number };
 
 /** `since`: when the credential was last unavailable. Both in ms of the monotonic clock. */
 type Unavailable = { readonly since: number; readonly until: number };
@@ -51,15 +54,17 @@ type Unavailable = { readonly since: number; readonly until: number };
 const LIMITED_MAX = 20_000;
 /** Tokens that the next message may need, in segments: a message gets all of its tokens or none. */
 const SEGMENTS_USUAL = 3;
-/** Added to the start of a second, because the database's clock may be behind. */
-const SECOND_MARGIN_MS = 10;
+/** After this long the database gives a token out again: a second, and up to a tick of `account_rates`. */
+const TOKEN_MS = 1_020;
+/** A gate opens for at least this part of the limit: each look costs the database the same, however few tokens are free. */
+const PART_OF_LIMIT = 1 / 8;
 /** Maximum time from the claim of a probe until it reaches the breaker. */
 const PROBE_MS = 1_000;
 
 /**
  * Creates the account gates of this process.
  * @param monotonicMs for the times of the gates.
- * @param epochMs tokens are those of a second of this clock, and a next attempt is an instant of it.
+ * @param epochMs a next attempt is an instant of this clock.
  */
 export function createAccountGates(
   breakers: Pick<Breakers, 'blockedUntil' | 'health'>,
@@ -72,13 +77,12 @@ export function createAccountGates(
 
   const isHealthy = (accountId: string): boolean => breakers.health(accountId) === 'healthy';
   const isProbed = (accountId: string): boolean => !isHealthy(accountId) || unavailable.has(accountId);
-  const secondOf = (at: number): number => Math.floor(at / SECOND_MS);
 
   function spend(tokens: Tokens, segments: readonly number[]): void {
-    const second = secondOf(epochMs());
-    if (tokens.second !== second) tokens.spent = 0;
-    tokens.second = second;
-    for (const units of segments) tokens.spent += units;
+    const at = monotonicMs();
+    const units = sumOf(segments);
+    const recent = tokens.spent.filter((spent) => spent.at > at - TOKEN_MS);
+    tokens.spent = units === 0 ? recent : [...recent, { at, units }];
   }
 
   return {
@@ -92,7 +96,7 @@ export function createAccountGates(
       accountId === NO_ACCOUNT || (!isProbed(accountId) && limited.get(accountId) === undefined),
     whyClosed(accountId) {
       if (!isHealthy(accountId)) return 'breaker_open';
-      // A rate-limited gate opens briefly at the start of each second and is closed for the rest of it.
+      // The gate of an account whose rate is used up opens briefly about once a second.
       const isUsedUp =
         limited.has(accountId) &&
         (closed.get(accountId) ?? Number.NEGATIVE_INFINITY) > monotonicMs() - SECOND_MS;
@@ -124,17 +128,18 @@ export function createAccountGates(
     noteLimit(accountId, perSecond) {
       if (perSecond === null) limited.delete(accountId);
       else if (limited.get(accountId)?.perSecond !== perSecond)
-        limited.set(accountId, { perSecond, second: 0, spent: 0 });
+        limited.set(accountId, { perSecond, spent: [] });
     },
     claimed(accountId, asked, segments) {
       const tokens = limited.get(accountId);
       if (tokens === undefined) return segments.length >= asked;
       spend(tokens, segments);
       if (segments.length >= asked) return true;
-      // The claim got fewer than it asked for: either the lane is empty, or all workers together used up this second's tokens.
-      if (segments.length > 0 && tokens.spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
-      closed.set(accountId, monotonicMs() + SECOND_MS - (epochMs() % SECOND_MS) + SECOND_MARGIN_MS);
-      return tokens.spent > 0;
+      // The claim got fewer than it asked for: either the lane is empty, or all workers together used up the tokens.
+      const spent = sumOf(tokens.spent.map(({ units }) => units));
+      if (segments.length > 0 && spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
+      closed.set(accountId, (freeingSpend(tokens)?.at ?? monotonicMs()) + TOKEN_MS);
+      return spent > 0;
     },
     forget(accountId) {
       limited.delete(accountId);
@@ -142,4 +147,14 @@ export function createAccountGates(
       unavailable.delete(accountId);
     },
   };
+}
+
+/** Returns the spend whose tokens complete a part of the limit that is worth a claim when they are free again. */
+function freeingSpend({ perSecond, spent }: Tokens): Spent | undefined {
+  let units = 0;
+  return spent.find((one) => (units += one.units) >= perSecond * PART_OF_LIMIT) ?? spent.at(-1);
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
 }

@@ -201,8 +201,8 @@ describe('a clock that ran ahead and was set back', () => {
     const tenant = await seedTenant(b.admin);
     const accountId = await seedAccount(b.admin, tenant.tenantId);
     await b.admin`update provider_accounts set rate_limit_per_second = 1 where id = ${accountId}`;
-    await b.admin`insert into account_rates (account_id, second, used)
-      values (${accountId}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
+    await b.admin`insert into account_rates (account_id, ticks, taken)
+      values (${accountId}, array[token_tick(clock_timestamp() + make_interval(secs => ${HOURS}))], '{1}')`;
     await acceptBatch(b.api, [acceptRow(tenant)], 0);
     const claim = async () =>
       (
@@ -218,8 +218,8 @@ describe('a clock that ran ahead and was set back', () => {
     const id = await w.endpoint({ rate_limit_per_second: 1 });
     await w.send(1);
     await w.match();
-    await w.admin`insert into despatch.account_rates (account_id, second, used)
-      values (${id}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
+    await w.admin`insert into despatch.account_rates (account_id, ticks, taken)
+      values (${id}, array[despatch.token_tick(clock_timestamp() + make_interval(secs => ${HOURS}))], '{1}')`;
     expect(await w.claims()).toEqual([]);
     await expect.poll(async () => seqsOf(await w.claims()), { interval: 100 }).toEqual([1]);
   });

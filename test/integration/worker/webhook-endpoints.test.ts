@@ -185,7 +185,7 @@ describe('a webhook endpoint', () => {
     await b.webhooks.completeDeliveries(claimed.map(succeeded));
     expect(await b.webhooks.oldestDueSeconds()).toBeLessThan(50);
     // The others are not claimed although a rate token is available each second, so they count as late.
-    await b.admin`update despatch.account_rates set second = second - 100`;
+    await b.admin`update despatch.account_rates set ticks[1] = ticks[1] - 5000`;
     expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
   });
 

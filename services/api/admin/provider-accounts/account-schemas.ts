@@ -26,7 +26,7 @@ const fields = {
     .min(1)
     .max(10_000)
     .nullable()
-    .describe('Messages or sms segments per second. Null: no limit.'),
+    .describe('The most messages, or sms segments, that are sent within any second. Null: no limit.'),
 };
 
 export const CreateProvider = z

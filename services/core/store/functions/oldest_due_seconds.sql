@@ -13,12 +13,12 @@ begin
       select n.endpoint_id, n.due_at from earliest e cross join lateral (
         select x.endpoint_id, x.due_at from due_deliveries x where x.endpoint_id > e.endpoint_id order by x.endpoint_id, x.due_at limit 1) n
     )
-    select extract(epoch from clock_timestamp() - min(greatest(e.due_at, to_timestamp(k.second))))
+    select extract(epoch from clock_timestamp() - min(greatest(e.due_at, to_timestamp(k.tick / 50.0))))
     from earliest e
     join webhook_endpoints w on w.id = any (array[e.endpoint_id])
     join tenants t on t.id = any (array[w.tenant_id]) and t.status in ('active', 'suspended')
     left join lateral (
-      select r.second from account_rates r where w.rate_limit_per_second is not null and r.account_id = w.id
+      select r.ticks[cardinality(r.ticks)] as tick from account_rates r where w.rate_limit_per_second is not null and r.account_id = w.id
       order by r.slot desc limit 1
     ) k on true
     where e.due_at <= clock_timestamp() and w.status = 'active' and w.call_at <= clock_timestamp()

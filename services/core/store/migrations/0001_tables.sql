@@ -1126,11 +1126,12 @@ create table tenant_progress (
   primary key (tenant_id, slot)
 ) with (fillfactor = 50);
 
--- Dispatch tokens of the current second, for accounts and webhook endpoints with a rate limit.
+-- The tokens that an account or webhook endpoint with a rate limit used up within the last second: `taken[i]` of them at
+-- `ticks[i]`, the oldest first. A tick is a fiftieth of a second since 1970, so a row has at most 51.
 create table account_rates (
   account_id uuid not null,
-  second bigint not null,
-  used integer not null,
+  ticks bigint[] not null,
+  taken integer[] not null,
   uses smallint not null default 0,
   slot bigint not null default 1,
   primary key (account_id, slot)
