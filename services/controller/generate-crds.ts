@@ -43,7 +43,7 @@ function template({ apiVersion, kind, metadata, spec }: Definition): string {
 {{- if .Values.crds.enabled }}
 ${escape(yaml({ apiVersion, kind }))}metadata:
   {{- $keep := .Values.crds.keep | ternary (dict "helm.sh/resource-policy" "keep") (dict) }}
-  {{- $annotations := merge $keep .Values.crds.annotations }}
+  {{- $annotations := merge $keep (default (dict) .Values.crds.annotations) }}
   {{- include "despatch.metadata" (dict "root" . "name" "${metadata.name}" "cluster" true "annotations" $annotations) | nindent 2 }}
 ${escape(yaml({ spec }))}{{- end }}
 `;

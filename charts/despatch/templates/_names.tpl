@@ -43,7 +43,7 @@
     "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63)
     "app.kubernetes.io/managed-by" .Release.Service
     "app.kubernetes.io/part-of" "despatch" -}}
-{{- merge $own (deepCopy .Values.commonLabels) (deepCopy .Values.global.commonLabels) | toYaml -}}
+{{- merge $own (deepCopy (default (dict) .Values.commonLabels)) (deepCopy (default (dict) .Values.global.commonLabels)) | toYaml -}}
 {{- end -}}
 
 {{/* Labels that select a component's pods. Takes `root` and `component`. */}}
@@ -61,7 +61,7 @@ Metadata of an object. Takes `root` and `name`, and may take `component`, `label
 {{- define "despatch.metadata" -}}
 {{- $labels := fromYaml (include "despatch.labels" .root) -}}
 {{- with .component }}{{ $_ := set $labels "app.kubernetes.io/component" . }}{{ end -}}
-{{- $annotations := merge (dict) (default (dict) .annotations) .root.Values.commonAnnotations -}}
+{{- $annotations := merge (dict) (default (dict) .annotations) (default (dict) .root.Values.commonAnnotations) -}}
 name: {{ .name | quote }}
 {{- if not .cluster }}
 namespace: {{ default (include "despatch.namespace" .root) .namespace | quote }}

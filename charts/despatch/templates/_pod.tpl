@@ -1,6 +1,6 @@
 {{/* Fields of `base`, overridden by those of `own`, including false ones: `merge` treats false as absent. */}}
 {{- define "despatch.overlay" -}}
-{{- $all := deepCopy .base -}}
+{{- $all := deepCopy (default (dict) .base) -}}
 {{- range $field, $value := .own }}{{ $_ := set $all $field $value }}{{ end -}}
 {{- toYaml $all -}}
 {{- end -}}
@@ -138,12 +138,18 @@ spec:
         - {name: http, containerPort: 8080, protocol: TCP}
         {{- end }}
         - {name: metrics, containerPort: 9090, protocol: TCP}
+      {{- with $own.probes.startup }}
       startupProbe:
-        {{- include "despatch.probe" (dict "path" "/healthz" "own" $own.probes.startup) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/healthz" "own" .) | nindent 8 }}
+      {{- end }}
+      {{- with $own.probes.liveness }}
       livenessProbe:
-        {{- include "despatch.probe" (dict "path" "/healthz" "own" $own.probes.liveness) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/healthz" "own" .) | nindent 8 }}
+      {{- end }}
+      {{- with $own.probes.readiness }}
       readinessProbe:
-        {{- include "despatch.probe" (dict "path" "/readyz" "own" $own.probes.readiness) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/readyz" "own" .) | nindent 8 }}
+      {{- end }}
       {{- with $own.lifecycle.preStopSleepSeconds }}
       lifecycle:
         preStop: {sleep: {seconds: {{ . | int64 }}}}

@@ -24,6 +24,20 @@ test.each(ciValues())('the values of ci/%s render and pass helm lint --strict', 
   await helm(['lint', '--strict', CHART, '--values', join(CHART, 'ci', `${values}-values.yaml`)]);
 });
 
+test.each(['minimal', 'all-options', 'production'])(
+  'each map that is passed on to an object may be removed from the values of ci/%s',
+  async (values) => {
+    const schema = JSON.parse(await readFile(join(CHART, 'values.schema.json'), 'utf8')) as ValueSchema;
+    const removed = Object.fromEntries(passedOn(schema).map((path) => [path, null]));
+    expect(Object.keys(removed).length).toBeGreaterThan(50);
+    const objects = await renderChart({ values, set: removed });
+    const api = objects.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'despatch-api',
+    );
+    expect(api?.spec.template.spec.containers[0].livenessProbe).toBeUndefined();
+  },
+);
+
 test('one error names all missing required values', async () => {
   const said = await refusal({ values: null });
   const required = [
@@ -257,6 +271,20 @@ test('values.schema.json and the README tables match values.yaml', async () => {
   expect(await readFile(join(CHART, 'values.schema.json'), 'utf8')).toBe(files.schema);
   expect(await readFile(join(CHART, 'README.md'), 'utf8')).toBe(files.readme);
 });
+
+type ValueSchema = {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, ValueSchema>>;
+};
+
+/** Returns the paths of the values whose keys the chart does not know. */
+function passedOn({ properties = {} }: ValueSchema, prefix = ''): string[] {
+  return Object.entries(properties).flatMap(([key, value]) => {
+    const path = `${prefix}${key}`;
+    if (value.properties !== undefined) return passedOn(value, `${path}.`);
+    return value.type === 'object' ? [path] : [];
+  });
+}
 
 /** Returns the values for one plan, with some limits other than those of the free plan, and further fields. */
 function partner(limits: object = {}, fields: object = {}): object {
