@@ -22,7 +22,7 @@ Rounds:
   --only A,B        measures these alone, see below; targets that need others say "not measured"
   --resume          keeps the rounds of the last result and measures again only what --only names
   --beside DIR      another checkout of the project: accept, running and drain of it are measured in the same rounds
-                    and at the same rates, by its own bench
+                    and at the same rates, by its own bench; with --maximum, first in every second round
   --backlog N       messages of the backlog that is drained, receipts of the one that is applied, and events of the one that
                     endpoints are told of (30000)
 

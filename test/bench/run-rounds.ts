@@ -1,4 +1,4 @@
-import { commitOf, measureBeside } from './measure/beside.ts';
+import { commitOf, isOtherFirst, measureBeside } from './measure/beside.ts';
 import { describeMachine } from './measure/machine.ts';
 import { measureRound, type Round } from './measure/round.ts';
 import type { BenchOptions } from './options.ts';
@@ -35,13 +35,18 @@ export async function runRounds(options: BenchOptions): Promise<BenchResult> {
     };
     for (let number = 1; number <= wanted; number++) {
       const note = (name: string): void => step(`round ${number} of ${wanted}: ${name}`);
-      rounds[number - 1] = await measureRound(bench, number, rounds[number - 1] ?? {}, note);
-      if (options.beside !== undefined && beside !== undefined) {
+      const measureOwn = async (): Promise<void> => {
+        rounds[number - 1] = await measureRound(bench, number, rounds[number - 1] ?? {}, note);
+      };
+      const measureOther = async (): Promise<void> => {
+        if (options.beside === undefined || beside === undefined) return;
         note(`the same in ${options.beside}`);
         const maximum = options.maximum ?? figureOf(rounds[number - 1] ?? {}, 'running/sustainedPerSecond');
         const found = await measureBeside(options.beside, options, number, maximum);
         beside.rounds[number - 1] = { ...beside.rounds[number - 1], ...found };
-      }
+      };
+      const order = isOtherFirst(options, number) ? [measureOther, measureOwn] : [measureOwn, measureOther];
+      for (const measure of order) await measure();
       // Saves the result after each round, because a later round may fail.
       await keepResult(result);
     }

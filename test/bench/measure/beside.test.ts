@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseOptions } from '../options.ts';
-import { besideArguments } from './beside.ts';
+import { besideArguments, isOtherFirst } from './beside.ts';
 
 test('the other checkout measures the same contestants with the same options and rates', () => {
   const given = [
@@ -26,4 +26,10 @@ test('the other checkout measures the same contestants with the same options and
     beside: undefined,
     printsJson: true,
   });
+});
+
+test('the other checkout is measured first in every second round, where the maximum is given', () => {
+  const orders = (maximum?: number) => [1, 2, 3, 4].map((number) => isOtherFirst({ maximum }, number));
+  expect(orders(1_800)).toEqual([false, true, false, true]);
+  expect(orders()).toEqual([false, false, false, false]);
 });

@@ -18,6 +18,14 @@ function comparedOf({ only }: BenchOptions): ContestantName[] {
   return COMPARED.filter((name) => only.includes(name));
 }
 
+/**
+ * Whether a round measures the other checkout first. Whichever is first may find the machine in another state, so every second
+ * round swaps them; where the maximum is yet to be found, this checkout has to find it first, so that both get the same rates.
+ */
+export function isOtherFirst({ maximum }: Pick<BenchOptions, 'maximum'>, number: number): boolean {
+  return maximum !== undefined && number % 2 === 0;
+}
+
 /** Returns the arguments with which the other checkout's bench measures the same in one round. */
 export function besideArguments(options: BenchOptions, number: number, maximum: number): string[] {
   const { measureMs, warmMs, connections, tenants, backlog, keyring, seed, isIdempotent } = options;
