@@ -72,7 +72,7 @@ begin
       -- Set for calls that are only useful together, as in a batch that is accepted as a whole. Replays among them need no room.
       calls_together integer)
     join (select r.caller, count(*) as calls from request r group by r.caller) q on q.caller = c.caller
-    left join tenants t on t.id = c.tenant_id
+    left join tenants t on t.id = any (array[c.tenant_id])
     left join lateral (select * from tenant_usage x where x.tenant_id = c.tenant_id order by x.slot desc limit 1) u on true
     left join lateral (select x.finished from tenant_progress x where x.tenant_id = c.tenant_id order by x.slot desc limit 1) p on true
     left join lateral (select x as w from rate_windows x where x.subject = c.api_key_id order by x.slot desc limit 1) r on true,
@@ -96,8 +96,8 @@ begin
     -- After the clock went back the row is written too: it holds the counts' ages, which would otherwise restart at each call.
     where g.api_key_id is not null and (g.calls > 0 or g.second < g.stored_second)
   ), rated_on as (
-    -- `= any (array[…])` instead of `=`, here and below: for an equality of columns the planner may choose a merge join, which
-    -- reads the whole index.
+    -- `= any (array[…])` instead of `=`, here and for other tables: for an equality of columns the planner may choose a hash or
+    -- merge join, which reads the whole index.
     update rate_windows x set second = n.second, counts = n.counts, total = n.total, slot = next_slot(x.slot, x.uses),
       uses = next_uses(x.uses)
     from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) returning x.subject

@@ -10,7 +10,8 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
       c.traceparent, p.tenant_id, clock_timestamp() as at
     from json_to_recordset(batch) as c (ord integer, account_id uuid, method text, receipt_version integer, query text,
       headers jsonb, body text, traceparent text)
-    left join provider_accounts p on p.id = c.account_id and p.status <> 'deleted'
+    -- `= any (array[…])` instead of `=`: for an equality of columns the planner may choose a join that reads the whole index.
+    left join provider_accounts p on p.id = any (array[c.account_id]) and p.status <> 'deleted'
       and (p.receipt_version = c.receipt_version
         or p.receipt_version = c.receipt_version + 1 and p.receipt_grace_until > clock_timestamp())
   ), waiting as materialized (
