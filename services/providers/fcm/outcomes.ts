@@ -20,6 +20,8 @@ export const FCM_CODES: CodeTable = {
   UNSPECIFIED_ERROR: transient('provider_unavailable', 'provider_error'),
   // "May be returned even if the operation has completed successfully", google.rpc.Code.
   DEADLINE_EXCEEDED: gatewayTimeout('provider_error'),
+  // Given up on Google's side, at whatever point: this client cancels no call.
+  CANCELLED: gatewayTimeout('provider_error'),
   ABORTED: transient('provider_unavailable', 'provider_error'),
 };
 

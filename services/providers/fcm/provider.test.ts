@@ -201,6 +201,13 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(499, 'CANCELLED'),
+      outcome: {
+        kind: 'ambiguous',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: 'CANCELLED' },
+      },
+    },
+    {
       reply: refusal(400, 'SOMETHING_NEW'),
       outcome: {
         kind: 'rejected_permanent',
