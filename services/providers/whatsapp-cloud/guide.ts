@@ -4,7 +4,7 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
   documentation: 'https://developers.facebook.com/docs/whatsapp/cloud-api/messages',
   credentials: [
     'In the App Dashboard of Meta for Developers open WhatsApp > API Setup. It shows the Phone number ID (`phoneNumberId`) and the WhatsApp Business Account ID (`businessAccountId`).',
-    'In the Business settings, under Users > System users, generate a token for the app with the permission `whatsapp_business_messaging`. The token that API Setup shows expires after a day.',
+    'In the Business settings, under Users > System users, generate a token for the app with the permissions `whatsapp_business_messaging` and `whatsapp_business_management`. The second one only serves to read the number: without it, the credential check cannot tell whether the token works. The token that API Setup shows expires after a day.',
     'The app secret is under App settings > Basic. Take it from the app that the token was generated for: Meta refuses calls with the secret of another. An app with Require App Secret (App settings > Advanced) refuses calls without one.',
   ],
   account: {

@@ -236,6 +236,31 @@ describe('whatsapp-cloud', () => {
     ).toMatchObject({ kind: 'invalid', failure: { code: 'app_secret_refused' } });
   });
 
+  test.each([
+    [500, 3, 'unknown', 'forbidden'],
+    [403, 10, 'unknown', 'forbidden'],
+    [403, 200, 'unknown', 'forbidden'],
+    [403, 131005, 'unknown', 'forbidden'],
+    [401, 190, 'invalid', 'authentication_failed'],
+    [400, 33, 'invalid', 'sender_unregistered'],
+    [403, 368, 'invalid', 'account_suspended'],
+  ])(
+    'a credential check that Meta answers with %i and code %i finds %s: %s',
+    async (status, code, kind, why) => {
+      await using http = createHttpClient();
+      await using standIn = await startWhatsappCloudStandIn();
+      standIn.fail({ kind: 'reply', ...refusal(status, code) });
+      const credentials = {
+        config: { phoneNumberId: '1', apiVersion: 'v23.0' },
+        secrets: { accessToken: 'x' },
+      };
+      expect(await whatsapp.verify(credentials, contextAt(whatsapp, http, standIn.origin))).toMatchObject({
+        kind,
+        failure: { code: why, providerCode: String(code) },
+      });
+    },
+  );
+
   const sentBody = async (content: WhatsappContent) => {
     await using http = createHttpClient();
     await using standIn = await startWhatsappCloudStandIn();

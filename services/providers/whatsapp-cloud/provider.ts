@@ -105,8 +105,7 @@ export default defineProvider({
       headers: authorization(credentials),
     });
     if (result.kind !== 'response') return verificationUnknown(result);
-    if (!isSuccess(result))
-      return verificationOfRefusal(result, judgeCode(result), secretStrings(credentials.secrets));
+    if (!isSuccess(result)) return verdictOf(result, credentials);
     return NumberBody.safeParse(parseJson(result.text)).success
       ? { kind: 'valid' }
       : verificationUnknown(result);
@@ -136,6 +135,18 @@ function proof({ accessToken, appSecret }: Account['secrets']): Record<string, s
 /** The token is sent in a header only: in a query it would end up in access logs. */
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
+}
+
+/**
+ * Reading the number needs another permission than sending from it
+ * (https://developers.facebook.com/documentation/business-messaging/whatsapp/permissions), so a missing one says nothing about
+ * whether the token may send.
+ */
+function verdictOf(refusal: Response, { secrets }: Account): Verification {
+  const verdict = verificationOfRefusal(refusal, judgeCode(refusal), secretStrings(secrets));
+  return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
+    ? { ...verdict, kind: 'unknown' }
+    : verdict;
 }
 
 function judgeCode(response: Response): ClassifiedError {
