@@ -280,6 +280,35 @@ describe('fcm', () => {
     await expect(jwtVerify(assertion, createPublicKey(publicKey))).resolves.toBeTruthy();
   });
 
+  test('the stand-in answers a call without a token and one without a recipient as Google does', async () => {
+    await using it = await setup();
+    const answer = async (authorization: string, message: object) => {
+      const url = `${it.standIn.origin}/v1/projects/my-app/messages:send`;
+      const body = JSON.stringify({ message });
+      const response = await fetch(url, { method: 'POST', headers: { authorization }, body });
+      return ((await response.json()) as { error: object }).error;
+    };
+    const refused = await answer('Bearer other', { token: 'device-token-1' });
+    expect(refused).toMatchObject({ code: 401, status: 'UNAUTHENTICATED' });
+    // Which is no code of an FcmError.
+    expect(refused).not.toHaveProperty('details');
+    expect(await answer('Bearer ya29.any', {})).toMatchObject({
+      code: 400,
+      message: 'Recipient of the message is not set.',
+      status: 'INVALID_ARGUMENT',
+      details: [
+        {
+          '@type': 'type.googleapis.com/google.rpc.BadRequest',
+          fieldViolations: [{ field: 'message' }],
+        },
+        {
+          '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError',
+          errorCode: 'INVALID_ARGUMENT',
+        },
+      ],
+    });
+  });
+
   test('a token refused before it expires is replaced, and the message is accepted', async () => {
     await using it = await setup();
     await it.send();

@@ -15,18 +15,17 @@ function answer(request: Received): Reply | undefined {
   const projectId = /^\/v1\/projects\/([\w-]+)\/messages:send$/.exec(request.path)?.[1];
   if (projectId === undefined) return undefined;
   if (!request.headers['authorization']?.startsWith('Bearer ya29.')) {
-    return failure(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.');
+    return failure(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.', []);
   }
   const body = jsonObject(request.body) as
     | { readonly validate_only?: boolean; readonly message?: { readonly token?: string } }
     | undefined;
-  if (body === undefined) {
-    const error = { code: 400, message: 'Invalid JSON payload received.', status: 'INVALID_ARGUMENT' };
-    return { status: 400, body: { error } };
-  }
+  if (body === undefined) return failure(400, 'INVALID_ARGUMENT', 'Invalid JSON payload received.', []);
+  if (!body.message?.token) return noRecipient();
   // The credential check sends a token that belongs to no device.
-  if (body.validate_only === true || !body.message?.token) {
-    return failure(400, 'INVALID_ARGUMENT', 'The registration token is not a valid FCM registration token');
+  if (body.validate_only === true) {
+    const text = 'The registration token is not a valid FCM registration token';
+    return failure(400, 'INVALID_ARGUMENT', text, [fcmError('INVALID_ARGUMENT')]);
   }
   return {
     status: 200,
@@ -44,7 +43,19 @@ function token(request: Received): Reply {
   return { status: 200, body: { access_token: accessToken, expires_in: 3_599, token_type: 'Bearer' } };
 }
 
-function failure(status: number, errorCode: string, message: string): Reply {
-  const detail = { '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError', errorCode };
-  return { status, body: { error: { code: status, message, status: errorCode, details: [detail] } } };
+function noRecipient(): Reply {
+  const description = 'Recipient of the message is not set.';
+  const fieldViolations = [{ field: 'message', description }];
+  const badRequest = { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations };
+  return failure(400, 'INVALID_ARGUMENT', description, [badRequest, fcmError('INVALID_ARGUMENT')]);
+}
+
+function fcmError(errorCode: string): object {
+  return { '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError', errorCode };
+}
+
+/** @param details left out if there are none. */
+function failure(code: number, status: string, message: string, details: readonly object[]): Reply {
+  const error = { code, message, status, ...(details.length === 0 ? {} : { details }) };
+  return { status: code, body: { error } };
 }
