@@ -6,8 +6,8 @@ import { DUPLICATE, REQUEST_CODES } from './outcomes.ts';
 import { DeliveryReport, whatBecameOf } from './receipts.ts';
 
 /**
- * Each operation has its own rate limit, at least ten requests a second
- * (https://www.infobip.com/docs/developer-resources/api-fundamentals/rate-limits-and-throttling).
+ * The log of SMS takes 120 requests a minute, and sends read it too where an id is used up (`sendUnderOwnId`); each operation has
+ * a limit of its own (https://www.infobip.com/docs/developer-resources/api-fundamentals/rate-limits-and-throttling).
  */
 const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
 
