@@ -109,6 +109,18 @@ httpProviderSuite({
         failure: { class: 'auth_or_config', code: 'sender_unregistered', providerCode: '100' },
       },
     },
+    // Newer versions of the API name no subcode.
+    {
+      reply: refusal(400, 100, {
+        type: 'GraphMethodException',
+        message:
+          "Unsupported post request. Object with ID '1' does not exist, cannot be loaded due to missing permissions, or does not support this operation.",
+      }),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'sender_unregistered', providerCode: '100' },
+      },
+    },
     ...[
       'API calls from the server require an appsecret_proof argument',
       'Invalid appsecret_proof provided in the API argument',

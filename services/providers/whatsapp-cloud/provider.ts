@@ -156,7 +156,7 @@ function judgeCode(response: Response): ClassifiedError {
   }
   if (classified.meaning.retry) return classified;
   const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
-  if (classified.vendorError.providerCode === '100' && error?.error_subcode === NO_SUCH_OBJECT) {
+  if (classified.vendorError.providerCode === '100' && isAboutNumber(error)) {
     return { ...classified, meaning: accountFault('sender_unregistered') };
   }
   // The text alone tells a missing or wrong proof from a wrong parameter of the message.
@@ -167,6 +167,14 @@ function judgeCode(response: Response): ClassifiedError {
   return isTransient
     ? { ...classified, meaning: transient('provider_unavailable', 'provider_error') }
     : classified;
+}
+
+/** Meta has announced that newer versions leave out the subcode, so the text tells it too. */
+function isAboutNumber(error: z.output<typeof ErrorBody>['error'] | undefined): boolean {
+  return (
+    error?.error_subcode === NO_SUCH_OBJECT ||
+    /does not exist, cannot be loaded due to missing permissions/.test(error?.message ?? '')
+  );
 }
 
 function read(body: unknown): VendorError {
