@@ -11,6 +11,9 @@ import { DLT_CODES } from './dlt-codes.ts';
 /** The message has the id of an earlier message that was accepted. */
 export const DUPLICATE = 23;
 
+/** The address for receipts comes from this installation's own settings: no message is at fault. */
+const CALLBACK_URL_REFUSED = accountFault('callback_url_refused');
+
 /** Status ids, https://www.infobip.com/docs/essentials/response-status-and-error-codes#api-status-codes. */
 export const STATUS_CODES: CodeTable = {
   ...codes(permanent('recipient_unavailable', 'operator_rejected'), 4),
@@ -31,6 +34,7 @@ export const STATUS_CODES: CodeTable = {
   ...codes(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
   ...codes(transient('provider_unavailable', 'provider_error'), 21),
   ...codes(permanent('content_rejected', 'invalid_content'), 24),
+  ...codes(CALLBACK_URL_REFUSED, 56),
   ...codes(permanent('content_rejected', 'blocked'), 87),
   // Invalid, or the platform is unavailable for now.
   ...codes(transient('provider_unavailable', 'rejected_by_platform'), 100),
@@ -124,6 +128,7 @@ const FIELDS: readonly (readonly [RegExp, ErrorMeaning])[] = [
   [/template|placeholder|language|buttons/i, permanent('content_rejected', 'invalid_template')],
   [/mediaurl|filename|caption/i, permanent('content_rejected', 'invalid_media')],
   [/(?:^|\.)(?:content|text)(?:\.|$)/i, permanent('content_rejected', 'invalid_content')],
+  [/(?:^|\.)(?:notifyurl|webhooks\.delivery(?:\.url)?)$/i, CALLBACK_URL_REFUSED],
 ];
 
 /** @param paths paths of the request fields that were reported as faulty. */

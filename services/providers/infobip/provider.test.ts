@@ -193,6 +193,20 @@ httpProviderSuite({
       },
     },
     {
+      reply: fault(400, 'E400', violation('messages[0].webhooks.delivery.url')),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'callback_url_refused', providerCode: 'E400' },
+      },
+    },
+    {
+      reply: rejection(56),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'callback_url_refused', providerCode: '56' },
+      },
+    },
+    {
       reply: fault(400, 'E400'),
       outcome: {
         kind: 'rejected_permanent',

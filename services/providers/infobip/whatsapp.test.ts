@@ -90,6 +90,13 @@ httpProviderSuite({
       },
     },
     {
+      reply: exception(400, 'BAD_REQUEST', invalid('notifyUrl')),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'callback_url_refused', providerCode: 'BAD_REQUEST' },
+      },
+    },
+    {
       reply: exception(400, 'BAD_REQUEST', invalid('from')),
       outcome: {
         kind: 'rejected_permanent',
