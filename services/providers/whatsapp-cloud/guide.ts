@@ -39,7 +39,7 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
   ],
   limits: [
     'A `body` has at most 4096 characters.',
-    'Meta limits the messages to one person per period and the new recipients per day; messages above a limit are retried.',
+    'Meta limits the messages of a number to one person, to about one in six seconds, and the new recipients per day; messages above these limits are retried. A marketing message that Meta withholds, because the person gets many of them, is not.',
   ],
   unsupported: ['Interactive lists, locations, contacts, reactions and uploaded media.'],
 };
