@@ -28,10 +28,14 @@ function android({ badge, sound, collapseKey }: PushContent, ttl: number, hasAle
   };
 }
 
-/** Apple throttles data-only pushes that are not marked as such. */
+/**
+ * Apple throttles data-only pushes that are not marked as such. FCM makes the alert from the common notification, and refuses a
+ * payload without `aps` and an empty `aps`.
+ */
 function apns({ badge, sound, collapseKey }: PushContent, expiration: number, hasAlert: boolean) {
-  const aps = defined({ badge, sound });
-  const isSilent = !hasAlert && isEmpty(aps);
+  const own = defined({ badge, sound });
+  const isSilent = !hasAlert && isEmpty(own);
+  const aps = isSilent ? { 'content-available': 1 } : own;
   return {
     headers: {
       'apns-push-type': isSilent ? 'background' : 'alert',
@@ -39,7 +43,7 @@ function apns({ badge, sound, collapseKey }: PushContent, expiration: number, ha
       'apns-expiration': String(expiration),
       ...(collapseKey === undefined ? {} : { 'apns-collapse-id': collapseId(collapseKey) }),
     },
-    payload: { aps: isSilent ? { 'content-available': 1 } : aps },
+    ...(isEmpty(aps) ? {} : { payload: { aps } }),
   };
 }
 

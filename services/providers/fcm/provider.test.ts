@@ -435,6 +435,16 @@ describe('fcm', () => {
     expect(android).toMatchObject({ collapse_key: collapseKey });
   });
 
+  test.each([
+    [{ title: 'Hi' }, undefined],
+    [{ body: 'Hi', data: { order: '17' } }, undefined],
+    [{ title: 'Hi', badge: 0 }, { aps: { badge: 0 } }],
+    [{ badge: 3 }, { aps: { badge: 3 } }],
+    [{ data: { order: '17' } }, { aps: { 'content-available': 1 } }],
+  ])('FCM refuses an empty aps, so %j is sent with the payload %j for Apple', (content, payload) => {
+    expect(fcmMessage({ ...message, content }, Date.now()).apns.payload).toEqual(payload);
+  });
+
   test('the credential check requests a new token, and so detects a revoked key', async () => {
     await using it = await setup();
     await it.send();

@@ -4,6 +4,11 @@ import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { fcmReporter } from './stand-in-reports.ts';
 
+type Message = {
+  readonly token?: string;
+  readonly apns?: { readonly payload?: { readonly aps?: object } };
+};
+
 /** Starts Google's token endpoint and FCM's send method on loopback. */
 export function startFcmStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(fcmReporter));
@@ -18,10 +23,14 @@ function answer(request: Received): Reply | undefined {
     return failure(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.', []);
   }
   const body = jsonObject(request.body) as
-    | { readonly validate_only?: boolean; readonly message?: { readonly token?: string } }
+    | { readonly validate_only?: boolean; readonly message?: Message }
     | undefined;
   if (body === undefined) return failure(400, 'INVALID_ARGUMENT', 'Invalid JSON payload received.', []);
   if (!body.message?.token) return noRecipient();
+  const payload = body.message.apns?.payload;
+  if (payload !== undefined && Object.keys(payload.aps ?? {}).length === 0) {
+    return failure(400, 'INVALID_ARGUMENT', 'Value of [aps] must be a non-empty dictionary.', []);
+  }
   // The credential check sends a token that belongs to no device.
   if (body.validate_only === true) {
     const text = 'The registration token is not a valid FCM registration token';
