@@ -17,13 +17,15 @@ export const BOUNCES: ReadonlyMap<string, BounceKind> = new Map([
   ['Unknown', { kind: 'undelivered', isHard: false }],
   ['BadEmailAddress', undelivered('invalid_recipient', 'invalid_address')],
   ['Blocked', undelivered('content_rejected', 'rejected_by_policy')],
+  // The receiving server's filter refused the mail: no complaint of the recipient. Postmark does not deactivate the address,
+  // https://postmarkapp.com/support/article/1065-what-is-the-difference-between-a-spam-complaint-and-a-spam-notification-bounce.
+  ['SpamNotification', undelivered('content_rejected', 'rejected_by_policy')],
   ['VirusNotification', undelivered('content_rejected', 'virus_suspected')],
   ['DMARCPolicy', undelivered('sender_rejected', 'sender_unauthenticated')],
   ['ManuallyDeactivated', undelivered('recipient_unavailable', 'recipient_inactive')],
   ['Unconfirmed', undelivered('recipient_unavailable', 'recipient_inactive')],
   ['SMTPApiError', undelivered('content_rejected', 'invalid_content')],
   ['TemplateRenderingFailed', undelivered('content_rejected', 'invalid_content')],
-  ['SpamNotification', { kind: 'engaged', engagement: 'complained' }],
   ['SpamComplaint', { kind: 'engaged', engagement: 'complained' }],
   ['Unsubscribe', { kind: 'engaged', engagement: 'unsubscribed' }],
   // The other types are retried by Postmark (Transient, DnsError) or are automatic replies to a mail that was delivered.

@@ -89,6 +89,15 @@ receiptSuite({
     undelivered('Unknown', { class: 'recipient_unavailable', code: 'bounced' }),
     undelivered('BadEmailAddress', { class: 'invalid_recipient', code: 'invalid_address' }),
     undelivered('Blocked', { class: 'content_rejected', code: 'rejected_by_policy' }),
+    undelivered(
+      'SpamNotification',
+      {
+        class: 'content_rejected',
+        code: 'rejected_by_policy',
+        providerMessage: 'smtp;550 5.1.1 [redacted] is protected by a spam filter',
+      },
+      { Details: 'smtp;550 5.1.1 ada@example.com is protected by a spam filter' },
+    ),
     undelivered('VirusNotification', { class: 'content_rejected', code: 'virus_suspected' }),
     undelivered('DMARCPolicy', { class: 'sender_rejected', code: 'sender_unauthenticated' }),
     undelivered('ManuallyDeactivated', { class: 'recipient_unavailable', code: 'recipient_inactive' }),
@@ -101,11 +110,6 @@ receiptSuite({
       'ChallengeVerification',
       'constructor',
     ].map(waiting),
-    {
-      name: 'a bounce of the type SpamNotification',
-      call: bounce('SpamNotification'),
-      receipts: [{ ...about, engagement: 'complained' }],
-    },
     {
       name: 'a bounce of the type Unsubscribe',
       call: bounce('Unsubscribe'),
