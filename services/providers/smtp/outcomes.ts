@@ -1,5 +1,5 @@
 import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
-import { SES_SENDING_PAUSED } from '../ses-paused.ts';
+import { accountBlamed, DAILY_CAP, relayDenied, senderBlamed } from './meaning-of-text.ts';
 
 /** The stage of the session that a reply ended. */
 export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
@@ -25,8 +25,6 @@ export const INVALID_ADDRESS = 'invalid_address';
 const NON_ASCII_REFUSED = '5.6.7';
 
 const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
-/** The account may send no more for a while; another mail would be refused as well. */
-const DAILY_CAP = transient('provider_throttled', 'daily_cap_reached');
 /** Addresses that cannot be used in a command to this server. Others may take them, so the recipient is not suppressed. */
 export const UNWRITABLE_SENDER = INVALID_SENDER;
 export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_address');
@@ -64,20 +62,6 @@ export const ENHANCED_CODES: CodeTable = {
   '4.7': transient('provider_throttled', 'rate_limited'),
 };
 
-const TEXT_LENGTH_MAX = 1_000;
-/**
- * Exchange Online answers the content with the codes 5.2.0 or 5.2.2 when the sender's own mailbox has used up its quota, and names
- * the reason as an exception alone. Other exceptions of the same component, such as SendAsDenied, are about the mail. Google
- * answers with 5.7.1 at any command; the same words with 5.2.2 are about the recipient's mailbox.
- */
-const QUOTA_TEXT =
-  /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)|relay limit exceeded|5\.7\.1 email quota exceeded/i;
-/** Postfix: "Relay access denied"; Exchange: "Unable to relay"; Exim: "relay not permitted". */
-const RELAY_TEXT = /\brelay(?:ing)?\b/i;
-const RELAY_DENIED = permanent('sender_rejected', 'relay_denied');
-/** Exchange Online has blocked the sender's mailbox. */
-const SUSPENDED_TEXT = /STOREDRV\.Submission\S{0,60}OutboundSpamException/i;
-
 /** The meaning of a reply whose codes are not specific, by its first digit and the stage. */
 const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {
   // A server that refuses the session says nothing about the message.
@@ -104,7 +88,8 @@ const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly 
 };
 
 /**
- * Returns a reply's meaning, by precedence: authentication replies, text about the sending account, enhanced code, reply code, stage.
+ * Returns a reply's meaning, by precedence: authentication replies, text about the sending account, text about the sender, enhanced
+ * code, reply code, stage.
  * @param text the reply with its codes.
  */
 export function meaningOfReply(
@@ -118,17 +103,21 @@ export function meaningOfReply(
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
   if (stage === 'greeting') return later;
-  const byText = stage === 'auth' ? undefined : aboutAccount(text.slice(0, TEXT_LENGTH_MAX));
+  const byText =
+    (stage === 'auth' ? undefined : accountBlamed(text)) ??
+    (stage === 'recipient' && replyCode >= 500 ? relayDenied(text) : undefined);
   if (byText !== undefined) return byText;
-  // The server does not know the client as one that may send: no fault of the mail or the recipient, whatever the code.
-  if (stage === 'recipient' && replyCode >= 500 && RELAY_TEXT.test(text.slice(0, TEXT_LENGTH_MAX)))
-    return RELAY_DENIED;
   // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code; the server itself works.
   if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
   const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(stage, enhancedCode, replyCode);
+  // A code about the sender says more than the text.
+  const isAboutSender = replyCode >= 500 && stage !== 'auth' && byEnhanced?.class !== 'sender_rejected';
+  const bySenderText = isAboutSender ? senderBlamed(text) : undefined;
   // RFC 1870, 6.1: the answer to a MAIL FROM whose SIZE is above the limit of the server.
   const isTooLarge = stage === 'sender' && replyCode === 552;
-  return byEnhanced ?? (isTooLarge ? TOO_LARGE : byReply) ?? (replyCode < 500 ? later : never);
+  return (
+    bySenderText ?? byEnhanced ?? (isTooLarge ? TOO_LARGE : byReply) ?? (replyCode < 500 ? later : never)
+  );
 }
 
 /**
@@ -139,13 +128,6 @@ function meaningOf432(stage: Stage, enhancedCode = PASSWORD_TRANSITION): ErrorMe
   return stage === 'auth' && enhancedCode === PASSWORD_TRANSITION
     ? accountFault('authentication_failed')
     : transient('provider_throttled', 'rate_limited');
-}
-
-/** Returns the meaning of a reply whose text blames the sending account, although its codes blame the mail or the recipient. */
-function aboutAccount(text: string): ErrorMeaning | undefined {
-  if (QUOTA_TEXT.test(text)) return DAILY_CAP;
-  const isSuspended = SUSPENDED_TEXT.test(text) || SES_SENDING_PAUSED.test(text);
-  return isSuspended ? accountFault('account_suspended') : undefined;
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
