@@ -1,11 +1,8 @@
 import MailComposer from 'nodemailer/lib/mail-composer';
-import { encodeWord } from 'nodemailer/lib/mime-funcs';
 import type { EmailContent, OutboundFor } from '#core/domain/message/content.ts';
 import { asciiAddress, senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
-
-/** Characters between the delimiters of one encoded word; at most 75 with the delimiters (RFC 2047). */
-const ENCODED_WORD_MAX = 52;
+import { encodedHeader } from './encoded-header.ts';
 
 export type Mail = {
   readonly envelope: { readonly from: string; readonly to: readonly string[] };
@@ -18,8 +15,6 @@ export type Mail = {
  * once: an attachment can have millions of characters.
  */
 const OVERLONG_LINE = /^[^\r\n]{999}/m;
-/** The composer folds headers only at blanks, and adds a blank, and brackets around the id of a message. */
-const UNFOLDABLE = /\S{990}/;
 
 /** Composes the mail as bytes. Its Message-ID is derived from the message's id, so it is the same on every attempt. */
 export async function composeMail(message: OutboundFor<'email'>, config: Account['config']): Promise<Mail> {
@@ -47,18 +42,14 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
   return { envelope: { from: from.address, to: [to] }, messageId, raw };
 }
 
-/**
- * Text that already looks like an encoded word is encoded again; otherwise a mail client would decode it to text that
- * nobody sent, line breaks included. A word that cannot be folded is encoded too.
- */
 function headersOf({ subject, headers = {} }: EmailContent) {
-  return Object.entries({ ...headers, Subject: subject }).map(([key, value]) => ({
-    key,
-    value:
-      value.includes('=?') || UNFOLDABLE.test(value)
-        ? { prepared: true, foldLines: true, value: encodeWord(value, 'Q', ENCODED_WORD_MAX) }
-        : value,
-  }));
+  return Object.entries({ ...headers, Subject: subject }).map(([key, value]) => {
+    const prepared = encodedHeader(key, value);
+    return {
+      key,
+      value: prepared === undefined ? value : { prepared: true, foldLines: true, value: prepared },
+    };
+  });
 }
 
 function mailbox({ name, address }: EmailContent['from']) {
