@@ -8,7 +8,7 @@ import { attachmentHeaders, readMail } from './mail.ts';
 const envelope = { from: 'bounce@acme.example', to: ['ada@example.com'] };
 
 function received(raw: string) {
-  return { envelope, raw, user: null, isEncrypted: true, at: 0 };
+  return { envelope, raw, isAnnounced8Bit: false, user: null, isEncrypted: true, at: 0 };
 }
 
 test('a mail is shown with its decoded header, text and html', async () => {

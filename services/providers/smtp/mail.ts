@@ -4,10 +4,14 @@ import { asciiAddress, senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 import { encodedHeader } from './encoded-header.ts';
 
+type Attachment = NonNullable<EmailContent['attachments']>[number];
+
 export type Mail = {
   readonly envelope: { readonly from: string; readonly to: readonly string[] };
   readonly messageId: string;
   readonly raw: Buffer;
+  /** Whether it has octets above 127, which a server must be told of (RFC 6152). */
+  readonly is8Bit: boolean;
 };
 
 /**
@@ -39,7 +43,9 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
   })
     .compile()
     .build();
-  return { envelope: { from: from.address, to: [to] }, messageId, raw };
+  // The composer encodes all else.
+  const is8Bit = (content.attachments ?? []).some(isMail) && /[\x80-\xff]/.test(raw.toString('latin1'));
+  return { envelope: { from: from.address, to: [to] }, messageId, raw, is8Bit };
 }
 
 function headersOf({ subject, headers = {} }: EmailContent) {
@@ -56,10 +62,15 @@ function mailbox({ name, address }: EmailContent['from']) {
   return { name: name ?? '', address };
 }
 
-function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
+/** A mail within the mail cannot be encoded (RFC 2046, 5.2.1). */
+function isMail({ contentType }: Pick<Attachment, 'contentType'>): boolean {
+  return /^message\//i.test(contentType);
+}
+
+function attachment({ filename, contentType, content }: Attachment) {
   const bytes = Buffer.from(content, 'base64');
-  // A mail within the mail cannot be encoded (RFC 2046, 5.2.1), so one with longer lines is attached as a file.
-  const isFile = /^message\//i.test(contentType) && OVERLONG_LINE.test(bytes.toString('latin1'));
+  // A mail with longer lines is attached as a file.
+  const isFile = isMail({ contentType }) && OVERLONG_LINE.test(bytes.toString('latin1'));
   return {
     filename,
     contentType: isFile ? 'application/octet-stream' : contentType,

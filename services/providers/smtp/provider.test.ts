@@ -328,6 +328,23 @@ describe('a mail', () => {
     expect(server.received[0]?.raw).toContain(text);
   });
 
+  test.each([
+    ['Subject: a\r\n\r\nGrüße\r\n', true],
+    ['Subject: a\r\n\r\nb\r\n', false],
+  ])('forwarded as %j is announced as 8-bit: %s', async (text, isAnnounced8Bit) => {
+    await using server = await startSmtpStandIn();
+    const bytes = Buffer.from(text).toString('base64');
+    const attachments = [{ filename: 'a.eml', contentType: 'message/rfc822', content: bytes }];
+    await smtp.send(
+      { ...message, content: { ...message.content, attachments } },
+      accountAt(server.port),
+      contextFor(),
+    );
+    expect(server.received).toMatchObject([
+      { raw: expect.stringContaining(text) as string, isAnnounced8Bit },
+    ]);
+  });
+
   test('has no headers injected by its subject or names', async () => {
     await using server = await startSmtpStandIn();
     const content = {

@@ -93,7 +93,8 @@ export default defineProvider({
         const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
           isBodyLeft = true;
         });
-        const envelope = { from: mail.envelope.from, to: [...mail.envelope.to], size: mail.raw.length };
+        const { from, to } = mail.envelope;
+        const envelope = { from, to: [...to], size: mail.raw.length, use8BitMime: mail.is8Bit };
         await step((done) => connection.send(envelope, body, done));
         return { kind: 'accepted', providerMessageId: mail.messageId };
       });

@@ -7,6 +7,8 @@ export type ReceivedMail = {
   readonly envelope: { readonly from: string; readonly to: readonly string[] };
   /** Header and body as received, without dot-stuffing. */
   readonly raw: string;
+  /** Whether the client announced octets above 127 in the mail (RFC 6152). */
+  readonly isAnnounced8Bit: boolean;
   readonly user: string | null;
   readonly isEncrypted: boolean;
   /** Milliseconds since the epoch. */
@@ -87,13 +89,14 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => void chunks.push(chunk));
       stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
+        const { mailFrom, rcptTo, bodyType } = session.envelope;
         const mail: ReceivedMail = {
           envelope: {
             from: mailFrom === false ? '' : mailFrom.address,
             to: rcptTo.map(({ address }) => address),
           },
           raw: Buffer.concat(chunks).toString(),
+          isAnnounced8Bit: bodyType === '8bitmime',
           user: typeof session.user === 'string' ? session.user : null,
           isEncrypted: session.secure,
           at: Date.now(),
