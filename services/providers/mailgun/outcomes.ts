@@ -13,7 +13,7 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
     pattern: /test purposes|authorized recipients/i,
     meaning: permanent('sender_rejected', 'trial_restriction'),
   },
-  { pattern: /limit exceeded|too many/i, meaning: LIMIT_REACHED },
+  { pattern: /limit exceeded|too many|too fast|on probation/i, meaning: LIMIT_REACHED },
   { pattern: /(?:unverified|not verified)/i, meaning: accountFault('sender_unverified') },
   {
     pattern: /not allowed to send|activate your mailgun account|disabled|suspended/i,
@@ -25,6 +25,8 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
   { pattern: /(?<![-\w])from'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
   { pattern: /(?<![-\w])to'? parameter/i, meaning: permanent('invalid_recipient', 'invalid_address') },
   { pattern: /reply-to/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
+  // They contain the mail's headers.
+  { pattern: /^send options\b/i, meaning: permanent('content_rejected', 'invalid_headers') },
   { pattern: /attachment/i, meaning: permanent('content_rejected', 'invalid_attachment') },
   {
     pattern: /need at least one of|'(?:text|html|subject)'/i,

@@ -109,6 +109,17 @@ httpProviderSuite({
       class: 'provider_throttled',
       code: 'rate_limited',
     }),
+    // A new account that has sent more than a hundred mails in an hour.
+    refused(
+      400,
+      'Domain mg.acme.example is not allowed to send: You are sending too fast. Your account is on probation and the account has been temporarily disabled.',
+      later,
+      { class: 'provider_throttled', code: 'rate_limited' },
+    ),
+    refused(400, 'Send options (parameters starting with o:, h:, or v:) are limited to 16 kB total', never, {
+      class: 'content_rejected',
+      code: 'invalid_headers',
+    }),
     refused(403, 'The domain is unverified and requires DNS configuration.', later, {
       class: 'auth_or_config',
       code: 'sender_unverified',

@@ -7,6 +7,8 @@ const TEXT_LENGTH_MAX = 1_000;
 
 /** The account may send no more for a while; another mail would be refused as well. */
 export const DAILY_CAP = transient('provider_throttled', 'daily_cap_reached');
+const RATE_LIMITED = transient('provider_throttled', 'rate_limited');
+const ACCOUNT_PENDING = accountFault('account_pending');
 
 /** What mail servers answer about the sending account, with codes that blame the mail, the recipient or themselves. */
 const ABOUT_ACCOUNT: Texts = [
@@ -18,11 +20,21 @@ const ABOUT_ACCOUNT: Texts = [
       /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)|relay limit exceeded|5\.7\.1 email quota exceeded|Throttling failure: Daily message quota/i,
     meaning: DAILY_CAP,
   },
-  // Amazon SES (454), and Mailgun (421, and 554 for a new account): for a second, or until the time that the text names.
+  { pattern: /Throttling failure: Maximum sending rate/i, meaning: RATE_LIMITED },
+  // Mailgun answers the command DATA with 421 and one of its HTTP texts, and a new account above its limit with 554.
   {
-    pattern:
-      /Throttling failure: Maximum sending rate|limit exceeded, try again after|account is on probation and domains are limited/i,
-    meaning: transient('provider_throttled', 'rate_limited'),
+    pattern: /not allowed to send: (?:.{0,20}limit exceeded|you are sending too fast)/i,
+    meaning: RATE_LIMITED,
+  },
+  { pattern: /account is on probation and domains are limited/i, meaning: RATE_LIMITED },
+  {
+    pattern: /not allowed to send: .{0,40}test purposes only/i,
+    meaning: permanent('sender_rejected', 'trial_restriction'),
+  },
+  { pattern: /Please activate your Mailgun account/i, meaning: ACCOUNT_PENDING },
+  {
+    pattern: /^\d{3}[ -]Domain \S{1,253} is not allowed to send/i,
+    meaning: accountFault('account_suspended'),
   },
   // Exchange Online has blocked the sender's mailbox.
   {
@@ -30,11 +42,8 @@ const ABOUT_ACCOUNT: Texts = [
     meaning: accountFault('account_suspended'),
   },
   { pattern: SES_SENDING_PAUSED, meaning: accountFault('account_suspended') },
-  // Brevo (502), and Mailgun (421).
-  {
-    pattern: /SMTP account is not yet activated|Please activate your Mailgun account/i,
-    meaning: accountFault('account_pending'),
-  },
+  // Brevo (502).
+  { pattern: /SMTP account is not yet activated/i, meaning: ACCOUNT_PENDING },
   // Amazon SES (554): the user's policy does not cover the sender.
   { pattern: /is not authorized to perform\b.{0,3}ses:/i, meaning: accountFault('forbidden') },
   // Brevo (502), where other servers answer 530.

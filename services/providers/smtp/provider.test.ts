@@ -747,6 +747,22 @@ describe('a failed session', () => {
       'account_pending',
     ],
     [
+      'content',
+      421,
+      'Domain acme.example is not allowed to send: Account disabled',
+      'rejected_transient',
+      'auth_or_config',
+      'account_suspended',
+    ],
+    [
+      'content',
+      421,
+      'Domain acme.example is not allowed to send: Sandbox subdomains are for test purposes only.',
+      'rejected_permanent',
+      'sender_rejected',
+      'trial_restriction',
+    ],
+    [
       'sender',
       502,
       '5.7.0 Please authenticate first',
