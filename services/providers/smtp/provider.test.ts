@@ -522,6 +522,36 @@ async function startReplyServer(reply: string) {
   };
 }
 
+/** Starts a server that reads this much of the content, and then neither reads nor answers. */
+async function startReadingServer(bytesMax: number, onReached: () => void) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    socket.write('220 mail.test ESMTP\r\n');
+    let contentBytes: number | undefined;
+    socket.on('data', (chunk) => {
+      if (contentBytes === undefined) {
+        const isData = chunk.toString('latin1').startsWith('DATA');
+        contentBytes = isData ? 0 : undefined;
+        return void socket.write(isData ? '354 Go ahead\r\n' : '250 OK\r\n');
+      }
+      contentBytes += chunk.length;
+      const isWhole = chunk.subarray(-5).toString('latin1') === '\r\n.\r\n';
+      if (contentBytes < bytesMax && !isWhole) return;
+      socket.pause();
+      setImmediate(onReached);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 describe('a failed session', () => {
   let server: SmtpStandIn;
   beforeEach(async () => {
@@ -828,6 +858,24 @@ describe('a failed session', () => {
       kind: outcome,
       failure: { class: 'provider_unavailable' },
     });
+  });
+
+  test.each([
+    ['after a part of the content', 4_096, 'rejected_transient'],
+    ['after the content', Number.POSITIVE_INFINITY, 'ambiguous'],
+  ])('is certain only before the end of the content: %s', async (_, readBytes, kind) => {
+    const deadline = new AbortController();
+    await using slow = await startReadingServer(readBytes, () => deadline.abort());
+    const attachments = [
+      {
+        filename: 'a.bin',
+        contentType: 'application/octet-stream',
+        content: Buffer.alloc(9_000_000).toString('base64'),
+      },
+    ];
+    const account = { config: { host: '127.0.0.1', port: slow.port, oauthTenant: 'common' }, secrets: {} };
+    const mail = { ...message, content: { ...message.content, attachments } };
+    expect(await smtp.send(mail, account, contextFor({ until: deadline.signal }))).toMatchObject({ kind });
   });
 
   test('is rejected permanently if the mail exceeds the announced size', async () => {

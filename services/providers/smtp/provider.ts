@@ -49,6 +49,8 @@ const CONNECT_TIMEOUT_MS = 12_000;
  */
 const DEADLINE_MS = 40_000;
 
+const SLICE_BYTES = 65_536;
+
 export default defineProvider({
   id: 'smtp',
   channel: 'email',
@@ -90,7 +92,7 @@ export default defineProvider({
         if (unwritable !== undefined) return unwritable;
         // The final dot is sent after the end of this stream; before that a server must not accept the mail (RFC 5321,
         // 4.1.1.4).
-        const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
+        const body = Readable.from(slicesOf(mail.raw), { objectMode: false }).once('end', () => {
           isBodyLeft = true;
         });
         const { from, to } = mail.envelope;
@@ -126,6 +128,14 @@ export default defineProvider({
     }
   },
 });
+
+/**
+ * Yields the mail in parts, each of which is read once the socket has room for it: as a whole it would be read to its end although the
+ * server has taken only its beginning, and a connection that breaks off then would leave open whether the mail was accepted.
+ */
+function* slicesOf(raw: Buffer): Generator<Buffer> {
+  for (let at = 0; at < raw.length; at += SLICE_BYTES) yield raw.subarray(at, at + SLICE_BYTES);
+}
 
 type RefusedHost = Extract<ResolvedHost, { kind: 'refused' }>;
 type Access = {
