@@ -25,6 +25,7 @@ export const mailgunGuide: ProviderGuide<'email'> = {
   messages: [MAIL_EXAMPLE],
   limits: [
     'Mailgun tries for eight hours.',
+    'Mailgun takes at most 16 kB of headers.',
     'The recipient can find the message’s id in a header of the mail (`X-Mailgun-Variables`).',
   ],
   unsupported: [

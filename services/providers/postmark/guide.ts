@@ -23,7 +23,10 @@ export const postmarkGuide: ProviderGuide<'email'> = {
     expiresAt: null,
   },
   messages: [MAIL_EXAMPLE],
-  limits: ['Postmark refuses an address that it has deactivated after a hard bounce or a complaint.'],
+  limits: [
+    'Postmark refuses an address that it has deactivated after a hard bounce or a complaint.',
+    'Postmark refuses a mail of more than 10 MB, counted with its attachments in base64, and one with a text or an HTML part of more than 5 MB.',
+  ],
   unsupported: [
     'Templates, cc and bcc, Postmark tags and tracking settings.',
     'Signed receipts: Postmark signs none. The secret in the receipt URL authenticates them.',
