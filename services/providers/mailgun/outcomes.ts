@@ -1,8 +1,12 @@
 import type { FailureClass } from '#core/domain/sending/failure.ts';
 import { accountFault, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
+import { UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 
 /** The domain may send no more for a while. Mailgun answers with HTTP 420 too, which its reference does not list. */
 export const LIMIT_REACHED = transient('provider_throttled', 'rate_limited');
+
+/** Code of a recipient whose address has a wrong syntax. */
+export const INVALID_ADDRESS = 'invalid_address';
 
 /**
  * Mailgun has no error codes, only a text for people. These texts are more specific than the status,
@@ -23,7 +27,7 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
   // The text may repeat an address, which may be any word, so the name of the parameter is what counts.
   { pattern: /reply-to'? parameter/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
   { pattern: /(?<![-\w])from'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
-  { pattern: /(?<![-\w])to'? parameter/i, meaning: permanent('invalid_recipient', 'invalid_address') },
+  { pattern: /(?<![-\w])to'? parameter/i, meaning: permanent('invalid_recipient', INVALID_ADDRESS) },
   { pattern: /reply-to/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
   // They contain the mail's headers.
   { pattern: /^send options\b/i, meaning: permanent('content_rejected', 'invalid_headers') },
@@ -38,6 +42,9 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
 
 /** Mailgun takes only ASCII before the `@` of a sender. */
 export const UNSUPPORTED_SENDER = permanent('sender_rejected', 'invalid_sender');
+
+/** The recipient's address needs an extension that Mailgun or the receiving server does not have (RFC 6531). */
+export const UNSUPPORTED_ADDRESS = { ...UNSUPPORTED_RECIPIENT, retry: false } as const;
 
 /** Mailgun does not know the domain, or not in this region. */
 export const UNKNOWN_DOMAIN = accountFault('domain_not_found');

@@ -291,6 +291,20 @@ describe('mailgun', () => {
     expect(causeOfRefusal(outcome)).toBeNull();
   });
 
+  test('a non-ASCII mailbox that Mailgun does not take suppresses nobody', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    const text = "'to' parameter is not a valid address. please check documentation";
+    standIn.fail({ kind: 'reply', status: 400, body: { message: text } });
+    const mail = { ...message, to: 'dån@example.com' };
+    const outcome = await mailgun.send(mail, credentials(), contextAt(mailgun, http, standIn.origin));
+    expect(outcome).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unsupported_address', providerMessage: text },
+    });
+    expect(causeOfRefusal(outcome)).toBeNull();
+  });
+
   test.each<[status: number, rest: string, wait: number | undefined]>([
     [420, ', try again after Mon, 25 Aug 2025 07:00:31 UTC', 30_000],
     [429, ', try again after Mon, 25 Aug 2025 07:00:31 UTC', 30_000],

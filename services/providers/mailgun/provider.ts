@@ -21,10 +21,12 @@ import { encodedForm, type FormField } from './form.ts';
 import { mailgunLookup } from './lookup.ts';
 import {
   DOMAIN_STATES,
+  INVALID_ADDRESS,
   LIMIT_REACHED,
   OTHER_ENDPOINT,
   REFUSALS,
   UNKNOWN_DOMAIN,
+  UNSUPPORTED_ADDRESS,
   UNSUPPORTED_SENDER,
 } from './outcomes.ts';
 import { mailgunForm } from './payload.ts';
@@ -57,7 +59,7 @@ export default defineProvider({
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(credentials), ...hiddenInMail(message)];
     if (!isSuccess(result)) {
-      const classified = judge(result);
+      const classified = judgeSend(result, message.to);
       const waitMs = limitedMs(classified.vendorError.providerMessage, context.epochMs());
       return outcomeOfRefusal(result, { ...classified, waitMs }, hidden, context.epochMs());
     }
@@ -134,6 +136,13 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
 function limitedMs(text: string | undefined, now: number): number | undefined {
   const time = /limit exceeded, try again after (\w{3}, .{1,30})/i.exec(text ?? '')?.[1];
   return retryAfterMs(time, now);
+}
+
+/** An address that is not ASCII before the `@` may exist, although Mailgun does not take it. */
+function judgeSend(response: Response, to: string): ClassifiedError {
+  const classified = judge(response);
+  const isUnsupported = classified.meaning.code === INVALID_ADDRESS && !hasAsciiLocalPart(to);
+  return isUnsupported ? { ...classified, meaning: UNSUPPORTED_ADDRESS } : classified;
 }
 
 /** The text decides where the status is ambiguous: a 401 is about the key, a 404 about the domain. */

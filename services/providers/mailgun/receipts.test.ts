@@ -92,6 +92,20 @@ receiptSuite({
       },
     ),
     failed(
+      'a non-ASCII mailbox whose server takes none',
+      {
+        recipient: 'dån@example.com',
+        reason: 'bounce',
+        'delivery-status': {
+          code: 553,
+          'enhanced-code': '5.1.3',
+          'bounce-type': 'hard',
+          message: 'Bad syntax',
+        },
+      },
+      { class: 'invalid_recipient', code: 'unsupported_address', providerCode: '553' },
+    ),
+    failed(
       'a bounce with an enhanced-code field',
       { reason: 'bounce', 'delivery-status': { code: 552, 'enhanced-code': '5.2.2', message: 'full' } },
       { class: 'recipient_unavailable', code: 'mailbox_full', providerCode: '552' },

@@ -3,10 +3,11 @@ import { HOUR_MS } from '#core/domain/text/duration.ts';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
+import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
 import type { Account } from './account.ts';
-import { REASONS, SUPPRESSIONS } from './outcomes.ts';
+import { INVALID_ADDRESS, REASONS, SUPPRESSIONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 /** Mailgun retries a call for eight hours, with the signature of the first try. */
@@ -145,7 +146,7 @@ function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'eng
 function failed({ reason = '', recipient, 'delivery-status': status = {} }: Event): Failure {
   const kind = status['bounce-type'];
   const providerCode = status.code === undefined ? undefined : String(status.code);
-  return bounceFailure(
+  const failure = bounceFailure(
     {
       status: status['enhanced-code'],
       text: status.message || status.description,
@@ -155,6 +156,9 @@ function failed({ reason = '', recipient, 'delivery-status': status = {} }: Even
     },
     recipient ? [recipient] : [],
   );
+  // For this server the syntax of a non-ASCII mailbox is wrong; another one may take it.
+  const isUnsupported = failure.code === INVALID_ADDRESS && !hasAsciiLocalPart(recipient ?? '');
+  return isUnsupported ? { ...failure, ...UNSUPPORTED_RECIPIENT } : failure;
 }
 
 /** Mailgun itself rejected the mail, before any delivery attempt. */
