@@ -3,7 +3,11 @@ import { bounceFailure } from './bounce.ts';
 
 test.each([
   ['5.1.1', '', true, 'invalid_recipient', 'unknown_recipient'],
-  ['5.1.99', '', false, 'invalid_recipient', 'unknown_recipient'],
+  // An ambiguous address, and codes that no registry explains: not that the mailbox does not exist.
+  ['5.1.4', '', false, 'recipient_unavailable', 'bounced'],
+  ['5.1.9', '', false, 'recipient_unavailable', 'bounced'],
+  ['5.1.20', '550 5.1.20 Multiple From addresses are not allowed', false, 'recipient_unavailable', 'bounced'],
+  ['5.1.351', '', true, 'invalid_recipient', 'bounced'],
   ['5.1.0', '', true, 'invalid_recipient', 'bounced'],
   ['5.1.0', '', false, 'recipient_unavailable', 'bounced'],
   ['4.1.1', '', true, 'recipient_unavailable', 'bounced'],

@@ -6,10 +6,12 @@ type Meaning = { readonly class: FailureClass; readonly code: string };
 
 /**
  * Meanings of a receiving server's refusal, keyed by the enhanced status code without its first digit (RFC 3463 and the
- * IANA registry of these codes). An entry with one number covers every code below it.
+ * IANA registry of these codes). An entry with one number covers every code below it. The other codes about an address (x.1) name
+ * neither a fault nor whose address has it: x.1.0 is any other status, x.1.4 an ambiguous address, x.1.9 a relay, and servers make up
+ * more.
  */
 const BY_DETAIL: Readonly<Record<string, Meaning>> = {
-  '1': { class: 'invalid_recipient', code: 'unknown_recipient' },
+  '1.1': { class: 'invalid_recipient', code: 'unknown_recipient' },
   '1.2': { class: 'invalid_recipient', code: 'unknown_domain' },
   '1.3': { class: 'invalid_recipient', code: 'invalid_address' },
   '1.6': { class: 'invalid_recipient', code: 'recipient_moved' },
@@ -64,9 +66,7 @@ function meaningOf({ status, text, isHard }: Bounce): Meaning {
   const [, digit = '', subject = '', detail = ''] =
     ENHANCED.exec(status ?? '') ?? ENHANCED.exec(text ?? '') ?? [];
   const fallback = isHard ? HARD : SOFT;
-  // x.1.0 is an "other address status" (RFC 3463, 3.2): it names neither a fault nor whose address has it.
-  const isVague = subject === '1' && detail === '0';
-  const meaning = isVague ? fallback : (BY_DETAIL[`${subject}.${detail}`] ?? BY_DETAIL[subject] ?? fallback);
+  const meaning = BY_DETAIL[`${subject}.${detail}`] ?? BY_DETAIL[subject] ?? fallback;
   // Class 4 is a persistent transient failure (RFC 3463, 2): the same address may work later.
   return digit === '4' && meaning.class === 'invalid_recipient' ? SOFT : meaning;
 }
