@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { bounceFailure } from './bounce.ts';
 
-test.each([
+test.each<readonly [status: string, text: string, isHard: boolean, failureClass: string, code: string]>([
   ['5.1.1', '', true, 'invalid_recipient', 'unknown_recipient'],
   // An ambiguous address, and codes that no registry explains: not that the mailbox does not exist.
   ['5.1.4', '', false, 'recipient_unavailable', 'bounced'],
@@ -21,7 +21,10 @@ test.each([
   ['5.2.2', '', true, 'recipient_unavailable', 'mailbox_full'],
   ['4.4.7', '', true, 'recipient_unavailable', 'server_unreachable'],
   ['5.7.1', '', true, 'content_rejected', 'rejected_by_policy'],
-  ['5.7.26', '', true, 'sender_rejected', 'sender_unauthenticated'],
+  ...[20, 21, 22, 23, 24, 25, 26, 29, 509, 515].map(
+    (detail) => [`5.7.${detail}`, '', true, 'sender_rejected', 'sender_unauthenticated'] as const,
+  ),
+  ['5.7.27', '', true, 'sender_rejected', 'invalid_sender'],
   ['', 'smtp; 550-5.1.1 no such user', false, 'invalid_recipient', 'unknown_recipient'],
   ['550', '552 5.2.2. Over quota', true, 'recipient_unavailable', 'mailbox_full'],
   ['', 'refused by 5.1.1.7', true, 'invalid_recipient', 'bounced'],

@@ -5,6 +5,23 @@ import { PROVIDER_CODE_MAX, vendorText } from './vendor-text.ts';
 type Meaning = { readonly class: FailureClass; readonly code: string };
 
 /**
+ * Codes of a mail whose sender is not proven, by DKIM, SPF, reverse DNS, several of them, or ARC (RFC 7372 and RFC 8617); the last two
+ * are Microsoft's for DMARC and for its demands on senders of many mails. Without their first digit.
+ */
+export const SENDER_UNAUTHENTICATED = [
+  '7.20',
+  '7.21',
+  '7.22',
+  '7.23',
+  '7.24',
+  '7.25',
+  '7.26',
+  '7.29',
+  '7.509',
+  '7.515',
+] as const;
+
+/**
  * Meanings of a receiving server's refusal, keyed by the enhanced status code without its first digit (RFC 3463 and the
  * IANA registry of these codes). An entry with one number covers every code below it. The other codes about an address (x.1) name
  * neither a fault nor whose address has it: x.1.0 is any other status, x.1.4 an ambiguous address, x.1.9 a relay, and servers make up
@@ -27,9 +44,13 @@ const BY_DETAIL: Readonly<Record<string, Meaning>> = {
   '4': { class: 'recipient_unavailable', code: 'server_unreachable' },
   '6': { class: 'content_rejected', code: 'invalid_content' },
   '7': { class: 'content_rejected', code: 'rejected_by_policy' },
-  '7.20': { class: 'sender_rejected', code: 'sender_unauthenticated' },
-  '7.23': { class: 'sender_rejected', code: 'sender_unauthenticated' },
-  '7.26': { class: 'sender_rejected', code: 'sender_unauthenticated' },
+  '7.27': { class: 'sender_rejected', code: 'invalid_sender' },
+  ...Object.fromEntries(
+    SENDER_UNAUTHENTICATED.map((code) => [
+      code,
+      { class: 'sender_rejected', code: 'sender_unauthenticated' } as const,
+    ]),
+  ),
 };
 const ENHANCED = /(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/;
 

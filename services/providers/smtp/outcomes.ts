@@ -1,4 +1,12 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { SENDER_UNAUTHENTICATED } from '../bounce.ts';
+import {
+  accountFault,
+  codes,
+  permanent,
+  transient,
+  type CodeTable,
+  type ErrorMeaning,
+} from '../classify-error.ts';
 import { accountBlamed, DAILY_CAP, relayDenied, senderBlamed } from './meaning-of-text.ts';
 
 /** The stage of the session that a reply ended. */
@@ -57,6 +65,11 @@ export const ENHANCED_CODES: CodeTable = {
   '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
   '5.7.8': accountFault('authentication_failed'),
   '5.7.9': accountFault('authentication_failed'),
+  ...codes(
+    permanent('sender_rejected', 'sender_unauthenticated'),
+    ...SENDER_UNAUTHENTICATED.map((code) => `5.${code}`),
+  ),
+  '5.7.27': INVALID_SENDER,
   '5.7': permanent('content_rejected', 'rejected_by_policy'),
   '4.2.2': transient('recipient_unavailable', 'mailbox_full'),
   '4.7': transient('provider_throttled', 'rate_limited'),
