@@ -18,6 +18,7 @@ export const POSTMARK_CODES: CodeTable = {
   '413': accountFault('account_suspended'),
   '429': transient('provider_throttled', 'rate_limited'),
   // The account's stream does not exist, or does not accept this kind of mail.
+  '1221': accountFault('invalid_message_stream'),
   '1226': accountFault('invalid_message_stream'),
   '1235': accountFault('invalid_message_stream'),
   '1236': accountFault('invalid_message_stream'),

@@ -125,6 +125,16 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'account_suspended',
     }),
+    refused(
+      422,
+      1221,
+      "The 'MessageStreamType' associated with this request was invalid.",
+      'rejected_transient',
+      {
+        class: 'auth_or_config',
+        code: 'invalid_message_stream',
+      },
+    ),
     refused(422, 1235, 'The stream does not exist on this server.', 'rejected_transient', {
       class: 'auth_or_config',
       code: 'invalid_message_stream',
