@@ -99,6 +99,27 @@ test('a challenge that is none is refused in little time, whatever its length', 
   expect(answers).toEqual([]);
 });
 
+test.each([
+  ['MAIL FROM', '550 5.1.8 Bad sender'],
+  ['RCPT TO', '550 5.1.1 No such user'],
+  ['RCPT TO', '452 4.2.2 Over quota'],
+])(
+  'a refusal of %s in a pipeline fails with the reply %s, even if the server then closes',
+  async (command, reply) => {
+    const refuses = (line: string, socket: Socket) => {
+      if (line.startsWith('EHLO')) return '250-mail.test\r\n250 PIPELINING';
+      if (line.startsWith(command)) socket.end(`${reply}\r\n`);
+      return line.startsWith(command) || !socket.writable ? undefined : '250 OK';
+    };
+    await using server = await startServer(refuses);
+    const sending = inSession(optionsOf(server), undefined, signal(), (connection) => {
+      const body = Readable.from([Buffer.from('Subject: a\r\n\r\na')], { objectMode: false });
+      return step((done) => connection.send({ from: 'a@b.example', to: ['c@d.example'] }, body, done));
+    });
+    await expect(sending).rejects.toMatchObject({ command, responseCode: Number(reply.slice(0, 3)) });
+  },
+);
+
 /** For `vi.waitFor`, because `expect.poll` does not know its test when several run together. */
 const CLOSING = { timeout: 4_000 };
 

@@ -71,9 +71,25 @@ export async function inSession<T>(
     // The answer is not awaited (as in Postfix, smtp_skip_quit_response): a server could keep the connection open with it.
     connection.quit();
     return result;
+  } catch (error) {
+    throw refusalBefore(error as SmtpError, connection);
   } finally {
     close();
   }
+}
+
+/** Where nodemailer keeps the replies to a pipelined envelope (RFC 2920). */
+const ENVELOPE = '_envelope';
+type Refusals = { readonly mailError?: SmtpError; readonly rejectedErrors?: readonly SmtpError[] };
+
+/**
+ * Returns the refusal of the sender or the recipient, if the session ended after it. In a pipeline nodemailer tells of it only with
+ * the reply to DATA, which a server that closes the connection after the refusal never gives.
+ */
+function refusalBefore(error: SmtpError, connection: SMTPConnection): SmtpError {
+  const { mailError, rejectedErrors = [] } =
+    (connection as unknown as { readonly [ENVELOPE]?: Refusals })[ENVELOPE] ?? {};
+  return error.responseCode === undefined ? (mailError ?? rejectedErrors[0] ?? error) : error;
 }
 
 /**
