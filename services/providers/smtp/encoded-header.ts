@@ -2,7 +2,10 @@ import { encodeWord } from 'nodemailer/lib/mime-funcs';
 
 /** Characters between the delimiters of one encoded word; at most 75 with the delimiters (RFC 2047). */
 const ENCODED_WORD_MAX = 52;
-/** The composer folds headers only at blanks, and adds a blank, and brackets around the id of a message. A line has 998 octets at most. */
+/**
+ * The composer folds headers only at blanks, and adds a blank, and brackets around the id of a message. A line has 998 octets at
+ * most (RFC 5322, 2.1.1).
+ */
 const UNFOLDABLE = /\S{990}/;
 const ASCII = /^\p{ASCII}*$/u;
 
@@ -11,9 +14,9 @@ const HAS_BRACKETS = /^(?:List-|(?:In-Reply-To|References)$)/i;
 const BRACKETED = /(<[^<>]*>)/;
 
 /**
- * Returns the value of a header in ASCII, to be sent as it is; undefined if the composer shall encode it. Text that already looks like
- * an encoded word is encoded again; otherwise a mail client would decode it to text that nobody sent, line breaks included. A word
- * that cannot be folded is encoded too.
+ * Returns the value of a header in ASCII, to be sent as it is; undefined if the composer shall encode it. Text that already looks
+ * like an encoded word is encoded again; otherwise a mail client would decode it to text that nobody sent, line breaks included. A
+ * word that cannot be folded is encoded too.
  */
 export function encodedHeader(name: string, value: string): string | undefined {
   if (UNFOLDABLE.test(value)) return encoded(value);

@@ -130,8 +130,8 @@ export default defineProvider({
 });
 
 /**
- * Yields the mail in parts, each of which is read once the socket has room for it: as a whole it would be read to its end although the
- * server has taken only its beginning, and a connection that breaks off then would leave open whether the mail was accepted.
+ * Yields the mail in parts, each of which is read once the socket has room for it. As a whole it would be read to its end although
+ * the server has taken only its beginning, and a connection that breaks off then would leave open whether the mail was accepted.
  */
 function* slicesOf(raw: Buffer): Generator<Buffer> {
   for (let at = 0; at < raw.length; at += SLICE_BYTES) yield raw.subarray(at, at + SLICE_BYTES);
