@@ -1,5 +1,5 @@
-import { domainToASCII } from 'node:url';
 import type { EmailContent } from '#core/domain/message/content.ts';
+import { asciiDomain } from '#core/domain/recipient/ascii-domain.ts';
 import type { Failure } from '#core/domain/sending/failure.ts';
 
 type Mailbox = EmailContent['from'];
@@ -48,5 +48,5 @@ export function hasAsciiLocalPart(address: string): boolean {
 export function asciiAddress(address: string): string {
   const at = address.lastIndexOf('@');
   const domain = address.slice(at + 1);
-  return `${address.slice(0, at)}@${domainToASCII(domain) || domain}`;
+  return `${address.slice(0, at)}@${asciiDomain(domain) ?? domain}`;
 }

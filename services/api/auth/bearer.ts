@@ -81,11 +81,13 @@ function isFromTheFuture({ iat }: JWTPayload): boolean {
 function identityOf(issuer: string, payload: JWTPayload): Identity | null {
   const subject = textOf(payload.sub, 255);
   if (subject === null || subject !== payload.sub) return null;
+  const email = textOf(payload['email'], 320);
   return {
     issuer,
     subject,
-    email: textOf(payload['email'], 320),
-    emailVerified: payload['email_verified'] === true,
+    email,
+    // What the issuer verified is the address as it stands in the claim: without its NUL it may be another person's.
+    emailVerified: payload['email_verified'] === true && email === payload['email'],
     name: textOf(payload['name'], 200),
   };
 }

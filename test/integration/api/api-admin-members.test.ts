@@ -114,6 +114,7 @@ describe('adding a member', () => {
     ['ann@EXÄMPLE.com', 'ann@exämple.com'],
     ['zoë@example.org'.normalize('NFD'), 'zoë@example.org'.normalize('NFC')],
     ['zoë@example.org'.normalize('NFC'), 'zoë@example.org'.normalize('NFD')],
+    ['b\u0130ll@example.org', 'bi\u0307ll@example.org'],
   ])('by e-mail as %s is accepted by the other spelling %s', async (invitedAs, issuedAs) => {
     const own = await api.tenant();
     const [invited, issued] = [invitedAs, issuedAs].map((address) => `${own.slug}-${address}`) as [
@@ -133,6 +134,33 @@ describe('adding a member', () => {
       const { body } = await api.callAs('owner', own, 'PUT', PATH, { email, role });
       expect(body).toMatchObject({ userId: person.userId, role });
     }
+  });
+
+  test.each([
+    // A URL's host would end before these signs, and decode the dot.
+    ['ann@acme.example', 'ann@acme.example#é.example'],
+    ['ann@acme.example', 'ann@acme.example/é.example'],
+    ['ann@acme.example', 'ann@acme.example?é.example'],
+    ['ann@acme.é', 'ann@acme%2Eé'],
+    // Another letter, which becomes an ASCII one in lower case.
+    ['bill@acme.example', 'b\u0130ll@acme.example'],
+    // Not what the issuer verified.
+    ['ann@acme.example', 'ann@acme.example\0'],
+    ['ann@acme.example', '\0ann@acme.example'],
+  ])('by e-mail as %j grants nothing to the owner of %j', async (invited, verified) => {
+    const own = await api.tenant();
+    const [email, other] = [`${own.slug}-${invited}`, `${own.slug}-${verified}`];
+    const { body } = await api.callAs('owner', own, 'PUT', PATH, { email, role: 'admin' });
+    const see = async (address: string): Promise<number> => {
+      const identity = { sub: randomUUID(), email: address, emailVerified: true };
+      const token = await api.issuer.mint({ ...identity, audience: AUDIENCE });
+      const headers = { authorization: `Bearer ${token}` };
+      return (await api.call('GET', PATH, { slug: own.slug, headers })).status;
+    };
+    expect(await see(other)).toBe(404);
+    const open = await api.callAs('owner', own, 'GET', `${PATH}/${body.userId}`);
+    expect(open.body).toMatchObject({ subject: null, role: 'admin' });
+    expect(await see(email)).toBe(200);
   });
 
   test('by e-mail grants nothing to a member whose address is unverified', async () => {

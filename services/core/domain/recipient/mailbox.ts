@@ -1,5 +1,5 @@
 import emailAddresses from 'email-addresses';
-import { domainToASCII } from 'node:url';
+import { asciiDomain } from './ascii-domain.ts';
 import { isMailboxShaped } from './is-mailbox-shaped.ts';
 
 export type Mailbox = { readonly name?: string; readonly address: string };
@@ -14,6 +14,7 @@ const PLAIN = new RegExp(`^${ADDRESS}$`);
 export const DOTTED_ADDRESS = new RegExp(`^${DOT_ATOM}@${LABEL}(?:\\.${LABEL})+$`);
 const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
 const ASCII = /^\p{ASCII}*$/u;
+const DOTTED_I = '\u0130';
 const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
 
 /**
@@ -57,16 +58,16 @@ function isAddress(text: string): boolean {
 
 /**
  * Returns the address in a form in which two spellings of it differ at most in case, which SQL ignores: of one in ASCII nothing is
- * changed, so that people are shown what they wrote.
+ * changed, so that people are shown what they wrote. SQL has a single character for each one in lower case, and for the dotted
+ * capital I it is an ASCII one: `b\u0130ll@` would be `bill@`, another person. In its full lower case the letter keeps the dot.
  */
 export function comparableAddress(text: string): string {
-  return ASCII.test(text) ? text : (normalAddress(text) ?? text);
+  return ASCII.test(text) ? text : (normalAddress(text) ?? text).replaceAll(DOTTED_I, DOTTED_I.toLowerCase());
 }
 
 function normalDomain(domain: string): string {
   if (ASCII.test(domain)) return domain.toLowerCase();
-  // Empty for a name that no domain can have.
-  return domainToASCII(domain) || domain.normalize('NFC').toLowerCase();
+  return asciiDomain(domain) ?? domain.normalize('NFC').toLowerCase();
 }
 
 /** Restores the quotes of a quoted local part, which the parser removes. */
