@@ -214,6 +214,28 @@ describe('every error response has the same shape', () => {
     expect(answer.headers).toMatch(/\r\nallow: *\r\n/);
   });
 
+  test.each(['*', '*v1/openapi.json', '*v1/messages/x'])(
+    'the target %s, which is no path',
+    async (target) => {
+      const answer = await raw(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatchObject(shape(404, 'route_not_found'));
+      expect(answer.body).toMatchObject({ path: target });
+    },
+  );
+
+  test.each([
+    ['GET', '/v1/messages/6b0a8a2e-7c3a-4f5e-9d1b-2c3d4e5f6a7b', 404, 'not_found'],
+    ['DELETE', '/v1/messages', 405, 'method_not_allowed'],
+    ['GET', '/v1/messages/', 404, 'route_not_found'],
+  ])('an absolute URL is like its path: %s %s', async (method, path, status, code) => {
+    const headers = `Host: x\r\nX-Service-Key: ${tenant.key.text}\r\nConnection: close`;
+    for (const origin of ['', 'http://x', 'HTTPS://x:1']) {
+      const answer = await raw(`${method} ${origin}${path}?a=/b HTTP/1.1\r\n${headers}\r\n\r\n`);
+      expect(answer).toMatchObject(shape(status, code));
+      expect(answer.body).toMatchObject({ path });
+    }
+  });
+
   test('a request without Host', async () => {
     expect(await raw('GET /v1/openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatchObject(
       shape(400, 'validation_failed'),

@@ -6,7 +6,8 @@ export type KnownMethods = {
   readonly of: (url: string) => readonly string[] | undefined;
   /**
    * Whether the router found a route with a parameter for a path that is a route of its own, but not with this method: `PATCH
-   * /v1/messages/batch` is not a change of the message `batch`. Or for a path without the parameter, such as `/v1/messages/`.
+   * /v1/messages/batch` is not a change of the message `batch`. Or for a path without the parameter, such as `/v1/messages/`. Or
+   * for a target that is no path: the router does not look at the first character of `*v1/messages`, but a proxy in front does.
    */
   readonly isMistaken: (request: FastifyRequest) => boolean;
 };
@@ -37,6 +38,7 @@ export function knownMethods(app: FastifyInstance): KnownMethods {
         : [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted();
     },
     isMistaken({ url, method, routeOptions }) {
+      if (url.startsWith('*')) return true;
       if (routeOptions.url?.includes(':') !== true) return false;
       const path = pathOf(url);
       return EMPTY_PART.test(path) || routes.get(path)?.methods.has(method) === false;
