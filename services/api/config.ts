@@ -160,10 +160,11 @@ const accessEnv = defineEnvGroup({
       'Subjects of the issuer that act for the platform: suspend, resume, delete and see all tenants.',
     ),
     SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
-    SELF_SERVE_TENANTS_MAX: whole(
-      'Maximum tenants a user who is not a platform admin may own or have created.',
-      { min: 1, max: 10_000, default: 10 },
-    ),
+    SELF_SERVE_TENANTS_MAX: whole('Maximum tenants a user who is not a platform admin may create.', {
+      min: 1,
+      max: 10_000,
+      default: 10,
+    }),
   },
   build: (e) => ({
     pepper: e.KEY_PEPPER,

@@ -42,7 +42,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   memberships: ['api'],
   forget_named_user: ['api'],
   invite_user: ['api'],
-  count_owned_tenants: ['api'],
+  count_created_tenants: ['api'],
   create_tenant: ['api'],
   list_tenants: ['api'],
   tenants_with_usage: ['api'],

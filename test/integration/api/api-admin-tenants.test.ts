@@ -111,6 +111,22 @@ describe('creating a tenant', () => {
     for (let n = 0; n < 4; n += 1) expect((await found(small.platformAdmin)).status).toBe(201);
   });
 
+  test('tenants that others made a user the owner of do not count: nobody can use up the tenants of somebody else', async () => {
+    await using small = await startAdminApi({ tenantsPerUserMax: 1 });
+    const found = (as: Person): Promise<Reply> =>
+      small.call('POST', '/v1/admin/tenants', { as, body: { name: 'Another', slug: slugOf() } });
+    const [giver, other] = [await small.person(), await small.person()];
+    const given = { as: giver, slug: (await found(giver)).body.slug };
+    const body = { subject: other.subject, role: 'owner' };
+    await small.call('PUT', '/v1/admin/members', { ...given, body });
+    const left = await small.call('DELETE', `/v1/admin/members/${giver.userId}`, given);
+    // The last owner of this tenant cannot leave it.
+    const refused = await small.call('DELETE', `/v1/admin/members/${other.userId}`, { ...given, as: other });
+    expect([left.status, refused.body.code]).toEqual([204, 'last_owner']);
+    const replies = [await found(other), await found(other)];
+    expect(replies.map(({ status }) => status)).toEqual([201, 403]);
+  });
+
   test.each([
     [{ name: 'x' }, 'name'],
     [{ name: 'x'.repeat(81) }, 'name'],

@@ -3,7 +3,7 @@ import { AppError } from '#core/domain/fault/app-error.ts';
 import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { SLUG } from '#core/domain/tenant/slug.ts';
 import { withDatabaseDeadline } from '#core/store/query/tenant-scope.ts';
-import { countOwnedTenants, createTenant, isSlugTaken } from '#core/store/tenants/tenants.ts';
+import { countCreatedTenants, createTenant, isSlugTaken } from '#core/store/tenants/tenants.ts';
 import { assertPlatformAdmin } from '../../auth/assert-role.ts';
 import { assertBelow } from '../../changes/assert-below.ts';
 import { originOf } from '../../changes/change-scope.ts';
@@ -66,7 +66,7 @@ export function createTenantRoute(deps: AdminDeps): RouteModule {
           claim: idempotency,
           create: async (tx) => {
             if (!caller.isPlatformAdmin) {
-              assertBelow(await countOwnedTenants(tx, creator), tenantsPerUserMax, 'tenantsPerUserMax');
+              assertBelow(await countCreatedTenants(tx, creator), tenantsPerUserMax, 'tenantsPerUserMax');
             }
             const tenant = await createTenant(tx, { id, ...body, owner: creator });
             if (tenant === undefined) throw new AppError('slug_taken');

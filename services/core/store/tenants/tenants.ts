@@ -36,12 +36,12 @@ export type NewTenant = {
 };
 
 /**
- * Returns how many tenants a user owns or created. Locks the user until the transaction ends, so that concurrent requests cannot
+ * Returns how many tenants a user created. Locks the user until the transaction ends, so that concurrent requests cannot
  * exceed the limit.
  */
-export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Promise<number> {
-  const [row] = await tx<{ owned: number }[]>`select count_owned_tenants(${userId}) as owned`;
-  return row?.owned ?? 0;
+export async function countCreatedTenants(tx: TransactionSql, userId: UserId): Promise<number> {
+  const [row] = await tx<{ created: number }[]>`select count_created_tenants(${userId}) as created`;
+  return row?.created ?? 0;
 }
 
 /** Creates a tenant. Returns undefined if the slug is taken. */
