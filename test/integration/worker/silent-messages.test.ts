@@ -4,12 +4,14 @@ import { decideSilence } from '#core/domain/receipts/decide-silence.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { orderOf, type Route } from '#core/domain/routing/route.ts';
+import { createSimulator, type Simulation } from '#core/domain/routing/simulate-route.ts';
 import { cancelMessages } from '#core/store/messages/cancellation.ts';
 import { eraseContent } from '#core/store/messages/erasure.ts';
 import { toEnvelope } from '#core/domain/webhooks/event-envelope.ts';
 import { createEventIds } from '#core/domain/webhooks/event-id.ts';
 import { scanFeed } from '#core/store/webhooks/feed.ts';
 import { findMessage, type MessageAddress } from '#core/store/messages/messages.ts';
+import { scanPastMessages } from '#core/store/messages/past-messages.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { SILENT_MESSAGE } from '#test/support/silent-message.ts';
@@ -118,6 +120,19 @@ const routeOf = async (seq: number): Promise<string[]> =>
     ({ providerId, verdict, reason, attempt }) =>
       `${names.get(providerId)} ${verdict} ${reason} ${attempt ?? '-'}`,
   );
+/** Simulates the route in force on the tenant's messages. */
+async function simulated(): Promise<Simulation> {
+  const id = tenant.tenantId as TenantId;
+  const [route] = await b.admin<Omit<Route, 'channel'>[]>`
+    select version, strategy, steps, failover_on as "failoverOn", receipt_timeout_ms as "receiptTimeoutMs" from despatch.routes
+    where tenant_id = ${id} and replaced_at is null`;
+  const usable = Object.values(accounts).map((account) => ({ id: account.id, channel: 'sms' }));
+  const simulator = createSimulator({ channel: 'sms', ...(route as Omit<Route, 'channel'>) }, usable);
+  const range = { before: undefined, rows: 100, most: 100 };
+  const { found } = await withTenant(b.api, id, (tx) => scanPastMessages(id, tx, 'sms', range));
+  for (const message of found) simulator.add(message);
+  return simulator.result();
+}
 const waitsLeft = async (seq: number) =>
   (await b.admin`select from despatch.failover_waits where seq = ${seq}`).length;
 
@@ -398,6 +413,12 @@ describe('a receipt of the first account still counts', () => {
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
     expect(await stateOf(seq)).toMatchObject({ account: 'first', final: true, duplicate_risk: true });
+    expect(await routeOf(seq)).toEqual([
+      'first failed receipt_timeout 1',
+      'second failed provider_unavailable 3',
+      'first chosen sent_before 1',
+    ]);
+    expect(await simulated()).toMatchObject({ considered: 1, moved: 0 });
     expect((await b.gauges.messageTotals()).backlog).toBe(0);
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
@@ -522,6 +543,7 @@ describe('a message that waits for the second account', () => {
       .toMatchObject({ status: 'sent', reason: 'no_other_account', account: 'first', final: false });
     expect((await eventsOf(seq)).slice(-1)).toEqual(['message.sent']);
     expect(await routeOf(seq)).toContain('first chosen sent_before 1');
+    expect(await simulated()).toMatchObject({ considered: 1, moved: 0 });
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
   });

@@ -110,6 +110,27 @@ describe('a message whose route is recomputed', () => {
     });
   });
 
+  test('comes back to an account that reports late, unless another one than then is waited for', () => {
+    const past = {
+      ...message({ kind: 'silent', accountId: 'a', skipped: [] }, refusal('b', 'provider_unavailable')),
+      cameBack: { to: 'a', from: 'b' },
+    };
+    const all = accountsOf(['a', 'b', 'c']);
+    const eager = { ...routeOf('a', 'b'), receiptTimeoutMs: 10_000 };
+    expect(recomputeRoute(past, eager, all)).toEqual({
+      accountId: 'a',
+      steps: [
+        { accountId: 'a', verdict: 'failed', reason: 'receipt_timeout' },
+        { accountId: 'b', verdict: 'failed', reason: 'provider_unavailable' },
+        { accountId: 'a', verdict: 'chosen', reason: 'sent_before' },
+      ],
+    });
+    expect(recomputeRoute({ ...past, turns: past.turns.slice(0, 1) }, eager, all).steps).toHaveLength(2);
+    const other = { ...routeOf('a', 'c'), receiptTimeoutMs: 10_000 };
+    expect(recomputeRoute(past, other, all).accountId).toBe('c');
+    expect(recomputeRoute(past, routeOf('a', 'b'), all).steps).toHaveLength(1);
+  });
+
   test('moves from an account that was unavailable for too long only if the route has maxWaitMs', () => {
     const past = message({
       kind: 'delayed',

@@ -34,6 +34,11 @@ export type PastRouting = {
   readonly channel: string;
   /** In chronological order. */
   readonly turns: readonly PastTurn[];
+  /**
+   * Set if the message is `sent`, or has ended, through the account `to`, which had not reported in time: `from`, for which it
+   * waited since, has not accepted it.
+   */
+  readonly cameBack?: { readonly to: string; readonly from: string } | undefined;
 };
 
 type Account = { readonly id: string; readonly channel: string };
@@ -80,6 +85,10 @@ export function recomputeRoute(
   const called = new Set<string>();
   /** The account that accepted the message; it keeps the message if no other account accepts it. */
   let sentBy: string | undefined;
+  /** All accounts that accepted the message and did not report in time. */
+  const silent = new Set<string>();
+  /** The last refusal of the account that has the message. */
+  let refusedAs: FailureClass | undefined;
   for (;;) {
     const turn = turns.get(accountId)?.shift();
     // A message that may have been sent stays with its account.
@@ -90,9 +99,11 @@ export function recomputeRoute(
       if (next === undefined) break;
       steps.push({ accountId, verdict: 'failed', reason: 'receipt_timeout' });
       sentBy = accountId;
+      silent.add(accountId);
       tried.push({ accountId, isPermanent: true, class: 'unknown' });
       skip(next.skipped);
       ({ accountId } = next);
+      refusedAs = undefined;
       isFirst = false;
       continue;
     }
@@ -104,6 +115,7 @@ export function recomputeRoute(
       skip(next.skipped);
       if (turn.why === 'rate_used_up') leftForRate.push(accountId);
       ({ accountId } = next);
+      refusedAs = undefined;
       isFirst = false;
       continue;
     }
@@ -117,13 +129,21 @@ export function recomputeRoute(
       return { accountId: sentBy, steps };
     }
     called.add(accountId);
+    refusedAs = turn.class;
     tried.push({ ...refusal, accountId });
     if (next?.kind !== 'next') tried = tried.filter((one) => one.isPermanent);
     if (next === undefined || next.kind === 'none' || next.accountId === accountId) continue;
     steps.push({ accountId, verdict: 'failed', reason: turn.class });
     skip(next.skipped);
     ({ accountId } = next);
+    refusedAs = undefined;
     isFirst = false;
+  }
+  const { cameBack } = message;
+  if (cameBack?.from === accountId && silent.has(cameBack.to)) {
+    if (refusedAs !== undefined) steps.push({ accountId, verdict: 'failed', reason: refusedAs });
+    steps.push({ accountId: cameBack.to, verdict: 'chosen', reason: 'sent_before' });
+    return { accountId: cameBack.to, steps };
   }
   steps.push({ accountId, verdict: 'chosen', reason: isFirst ? 'in_route' : 'next_in_route' });
   return { accountId, steps };

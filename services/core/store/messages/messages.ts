@@ -223,7 +223,7 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`, purgeOn = tx`
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.batch_id, m.parent_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
       s.reason, s.final, s.failure, s.partial, s.late_bounce, s.engagement, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
-      m.pinned_account_id, s.attempt, s.sent_attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at, m.scheduled_at,
+      m.pinned_account_id, s.attempt, back.sent_attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at, m.scheduled_at,
       case when m.test then (select t.test_clock_ms from tenants t where t.id = m.tenant_id) end as ahead_ms,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
       m.route_version, m.route_skipped,
@@ -245,6 +245,18 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`, purgeOn = tx`
             from event_log e
             where s.reassigned > 0 and e.message_seq = m.seq and e.purge_on = ${purgeOn}
               and e.type in ('message.failed_over', 'message.sent') and e.details ? 'rerouted'
+            union all
+            -- The account that was called last, if a receipt of an earlier one ended the wait for it: no event says so.
+            select x.event_seq, x.account_id, x.number, x.failure ->> 'class', null, x.ended_at,
+              jsonb_build_object('accountId', s.account_id, 'skipped', '[]'::jsonb)
+            from attempt_log x
+            where s.sent_attempt is null and back.sent_attempt is not null and x.message_seq = m.seq and x.purge_on = ${purgeOn}
+              and x.number = (
+                select max(y.number) from attempt_log y
+                where y.message_seq = m.seq and y.purge_on = ${purgeOn} and y.outcome <> 'not_started')
+              and x.account_id <> s.account_id and x.rerouted is null and not exists (
+                select from event_log e
+                where e.message_seq = m.seq and e.purge_on = ${purgeOn} and e.event_seq > x.event_seq and e.details ? 'rerouted')
           ) a)
       end as left_accounts,
       case
@@ -263,7 +275,12 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`, purgeOn = tx`
           order by a.number limit 1)
       end as ambiguous_call
     from ${from}
-    cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = ${purgeOn} limit 1) s`;
+    cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = ${purgeOn} limit 1) s
+    -- A message that a receipt ended while it waited for another account is with the account of the receipt again.
+    cross join lateral (select coalesce(s.sent_attempt, case when s.reassigned > 0 and s.sent_at is not null then (
+      select max(x.number) from attempt_log x
+      where x.message_seq = m.seq and x.purge_on = ${purgeOn} and x.account_id = s.account_id and x.outcome = 'accepted'
+    ) end) as sent_attempt) back`;
 }
 
 /** Adds account labels; the accounts of a page are few and looked up by their ids. */

@@ -14,7 +14,7 @@ type Row = {
   readonly enqueued_at: Date;
   readonly account_id: string;
   readonly status: string;
-  readonly turns: readonly PastTurn[];
+  readonly turns: readonly (PastTurn & { readonly to?: string | null })[];
 };
 type ScannedRow = Row & { readonly scanned: number; readonly end_at: Date; readonly end_seq: number };
 
@@ -52,7 +52,7 @@ export async function scanPastMessages(
             (
               select x.event_seq, json_build_object('kind', case x.outcome when 'ambiguous' then 'unanswered' else 'refused' end,
                 'accountId', x.account_id, 'isPermanent', x.outcome = 'rejected_permanent', 'class', x.failure ->> 'class',
-                'skipped', x.rerouted -> 'skipped') as turn
+                'skipped', x.rerouted -> 'skipped', 'to', x.rerouted -> 'accountId') as turn
               from attempt_log x
               where x.message_seq = f.seq and x.purge_on = f.purge_on and x.account_id is not null
                 and x.outcome in ('rejected_permanent', 'rejected_transient', 'ambiguous')
@@ -61,7 +61,7 @@ export async function scanPastMessages(
             union all
             (
               select e.event_seq, json_build_object('kind', case e.details ->> 'why' when 'receipt_timeout' then 'silent' else 'delayed' end, 'accountId', e.details ->> 'from', 'why', e.details ->> 'why',
-                'skipped', e.details -> 'rerouted' -> 'skipped')
+                'skipped', e.details -> 'rerouted' -> 'skipped', 'to', e.details -> 'rerouted' -> 'accountId')
               from event_log e
               where s.reassigned > 0 and e.message_seq = f.seq and e.purge_on = f.purge_on and e.type = 'message.failed_over'
                 -- Which accounts were disabled then says nothing about the ones that can be used now.
@@ -85,8 +85,16 @@ export async function scanPastMessages(
       accountId,
       status,
       turns,
+      cameBack: cameBackOf(accountId, turns),
     })),
     scanned: first?.scanned ?? 0,
     end: first && { enqueuedAt: first.end_at.toISOString(), seq: first.end_seq },
   };
+}
+
+/** Whether the message's account is one that did not report in time, and for which account it waited since. */
+function cameBackOf(accountId: string, turns: Row['turns']): PastMessage['cameBack'] {
+  if (!turns.some((turn) => turn.kind === 'silent' && turn.accountId === accountId)) return undefined;
+  const from = turns.findLast(({ to }) => to != null)?.to;
+  return from == null ? undefined : { to: accountId, from };
 }
