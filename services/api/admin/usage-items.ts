@@ -42,7 +42,9 @@ export const usageFields = {
     .describe(
       'Share of messages with a final receipt that were delivered; null if none has one. Absent when grouped by `status`.',
     ),
-  timeToProvider: times('from acceptance until a provider accepted the message'),
+  timeToProvider: times(
+    'from acceptance, or from `sendAt` if that was later, until a provider accepted the message',
+  ),
   timeToReceipt: times('from then on until the final receipt'),
 };
 

@@ -203,6 +203,17 @@ describe('the test clock', () => {
     expect(awaited?.due).toBe(true);
   });
 
+  test('counts a message that waits for a receipt only if its wait becomes shorter', async () => {
+    const { testKey } = await tester();
+    const { id } = (await send(api.first, testKey, LEAST.sms)).body;
+    await api.admin`
+      insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
+      select m.seq, m.purge_on, m.tenant_id, m.test, now() + interval '3 days' from messages m where m.id = ${id}`;
+    const moved: number[] = [];
+    for (const by of ['PT0S', '1h', '72h', '1h']) moved.push((await advance(testKey, by)).body.moved);
+    expect(moved).toEqual([0, 1, 1, 0]);
+  });
+
   test('moves at most 10,000 messages; with more it is 409 and moves nothing', async () => {
     const { testKey, tenantId } = await tester();
     await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(DAY_MS) });

@@ -2,7 +2,7 @@
 -- scheduled instants and retries with their expiry, and receipts. No message is moved beyond its next step: it becomes due at
 -- once, and later times count from then. Messages of live keys are not affected: they are in lanes of accounts, and none of them
 -- is `test`. Raises DS003 if more than `most` messages wait.
--- Returns by how much the clock is ahead, and how many messages were moved.
+-- Returns by how much the clock is ahead, and how many messages were moved: a wait that is over does not become shorter.
 create or replace function advance_test_clock(by_ms bigint, most integer) returns table (ahead_ms bigint, moved integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -43,7 +43,7 @@ begin
   get diagnostics moved_live = row_count;
   -- A locked row is skipped: the transaction that holds its lock ends the wait.
   update awaited_receipts a set due_at = a.due_at - by_time
-  where a.test and a.seq = any (array(
+  where a.test and by_time > interval '0' and a.due_at > at_now and a.seq = any (array(
     select x.seq from awaited_receipts x where x.seq = any (awaited) and x.test order by x.seq for update skip locked));
   get diagnostics moved_awaited = row_count;
   return query select ahead, moved_live + moved_awaited;
