@@ -1,4 +1,5 @@
 import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import {
   chooseAccount,
   NO_ACCOUNT,
@@ -64,12 +65,14 @@ export async function accountFor(
     const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
     throw validationFailed({ field: 'providerId', rule: 'provider', message });
   }
-  throw new AppError('provider_not_configured', {
-    message:
-      routeFor(channel, routes) === undefined
-        ? `No provider is configured for channel '${channel}'`
-        : `The route of channel '${channel}' has no provider that can be used`,
-  });
+  throw new AppError('provider_not_configured', { message: whyNone(channel, routes) });
+}
+
+/** Says why no account can send messages of the channel. */
+export function whyNone(channel: Channel, routes: readonly Route[]): string {
+  return routeFor(channel, routes) === undefined
+    ? `No provider is configured for channel '${channel}'`
+    : `The route of channel '${channel}' has no provider that can be used`;
 }
 
 /** Returns the routing columns of the message's row. */

@@ -3,7 +3,7 @@ import { accountsFor } from '#core/domain/routing/choose-account.ts';
 import type { Warning } from '#core/domain/fault/warning.ts';
 import { contentWarnings } from '#providers/content-limits.ts';
 import { findProvider } from '#providers/registry.ts';
-import type { Routing } from './account-for.ts';
+import { whyNone, type Routing } from './account-for.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** Returns warnings about a message that is accepted anyway. */
@@ -13,7 +13,7 @@ export function messageWarnings(message: SendMessage, { sendingAccounts, routes 
   return [
     ...textWarnings(message),
     // Only a test key gets this far without an account.
-    ...(able.length === 0 ? [noProvider(message.channel)] : []),
+    ...(able.length === 0 ? [noProvider(channel, routes)] : []),
     ...[...new Set(able.map(({ provider }) => provider))].flatMap((id) => {
       const provider = findProvider(id);
       return provider === undefined ? [] : contentWarnings(provider, message);
@@ -35,7 +35,7 @@ function textWarnings(message: SendMessage): Warning[] {
   ];
 }
 
-function noProvider(channel: Channel): Warning {
-  const message = `No provider is configured for channel '${channel}': with a live key this would be refused`;
+function noProvider(channel: Channel, routes: Routing['routes']): Warning {
+  const message = `${whyNone(channel, routes)}: with a live key this would be refused`;
   return { field: 'channel', message };
 }

@@ -139,6 +139,19 @@ describe('an accepted message', () => {
     expect(await warningsTo(LEAST.sms, rehearsed)).toBeUndefined();
   });
 
+  test('has the reason of a live key as its warning if the route has no provider left', async () => {
+    const own = await api.tenant();
+    const disabled = await seedAccount(api.admin, own.tenantId, { channel: 'sms' });
+    await api.admin`update provider_accounts set status = 'disabled' where id = ${disabled}`;
+    await api.admin`insert into routes (tenant_id, channel, version, strategy, steps, failover_on)
+      values (${own.tenantId}, 'sms', 1, 'priority', ${api.admin.json([{ accountId: disabled, weight: 1 }])}, '{}')`;
+    const refused = (await send(api.first, own.key, LEAST.sms)).body.message as string;
+    expect(refused).toBe("The route of channel 'sms' has no provider that can be used");
+    expect(await warningsTo(LEAST.sms, await api.key(own.tenantId, { mode: 'test' }))).toEqual([
+      { field: 'channel', message: `${refused}: with a live key this would be refused` },
+    ]);
+  });
+
   test('of a test key must name an existing account of the tenant and channel, as of a live key', async () => {
     const testKey = await api.key(tenant.tenantId, { mode: 'test' });
     const [other, email] = [
