@@ -195,4 +195,6 @@ test('the list is paged newest first and can be filtered', async () => {
   // In a query a bare + is a space.
   expect(await by('address=+15550000001')).toEqual(['1']);
   expect(await by(`address=${encodeURIComponent('+15550000001')}&channel=sms`)).toEqual([]);
+  await api.callAs('developer', mine, 'POST', URL, { channel: 'email', address: 'ann+news@example.com' });
+  expect(await by('address=ann+news@example.com')).toEqual(['m']);
 });

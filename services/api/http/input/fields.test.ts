@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { text } from './fields.ts';
+import { recipientFilter, text } from './fields.ts';
 
 test.each([
   ['a', false],
@@ -11,4 +11,17 @@ test.each([
   ['abcde', false],
 ])('text(2, 4) counts code points, not UTF-16 units: %j', (value, isValid) => {
   expect(text(2, 4).safeParse(value).success).toBe(isValid);
+});
+
+test.each([
+  [' 15550000001', '+15550000001'],
+  ['+15550000001', '+15550000001'],
+  ['1 555', '1 555'],
+  ['ann news@example.com', 'ann+news@example.com'],
+  ['ann a b@example.com', 'ann+a+b@example.com'],
+  ['"ann news"@example.com', '"ann news"@example.com'],
+  ['Ann <ann@example.com>', 'Ann <ann@example.com>'],
+  ['token of a device', 'token of a device'],
+])('a recipient in a query may have a bare + that was read as a space: %j', (value, read) => {
+  expect(recipientFilter(200).parse(value)).toBe(read);
 });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { normalAddress } from '#core/domain/recipient/mailbox.ts';
 
 /** Aliases of fields, read by `case-aliases.ts`. */
 export const ALIASES = z.registry<{ readonly alias: string }>();
@@ -47,9 +48,17 @@ export function text(min: number, max: number): z.ZodString {
     .meta({ minLength: min, maxLength: max });
 }
 
-/** A recipient in a query. A number may come with the `+` as it is: a query is read like a form, where that is a space. */
+/**
+ * A recipient in a query. A number or an address may come with the `+` as it is: a query is read like a form, where that is a
+ * space. Otherwise nothing would be found, which looks as if nothing were there.
+ */
 export function recipientFilter(max: number): z.ZodString {
-  return text(1, max).overwrite((value) => value.replace(/^ (?=\d+$)/, '+'));
+  return text(1, max).overwrite((value) => {
+    if (/^ \d+$/.test(value)) return value.replace(' ', '+');
+    // Only a quoted part of an address contains a space.
+    const address = value.includes('"') ? value : value.replaceAll(' ', '+');
+    return normalAddress(address) === undefined ? value : address;
+  });
 }
 
 /** Single-line text that becomes part of a header. */
