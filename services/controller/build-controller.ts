@@ -115,7 +115,7 @@ export function buildController(deps: ControllerDeps): Controller {
         applyStatus: tenantStatuses.applyStatus,
       },
       purges,
-      requestPass: (key) => tenantLoop.enqueue(key),
+      requestPass: (key) => tenantLoop.enqueueRoutine(key),
       notify,
       events: {
         normal: (about, reason, note) => events.record(about, 'Normal', reason, note),
@@ -160,7 +160,7 @@ export function buildController(deps: ControllerDeps): Controller {
       store: deps.store,
       tenants,
       purges,
-      requestPass: (slug) => deletionLoop.enqueue(slug),
+      requestPass: (slug) => deletionLoop.enqueueRoutine(slug),
     }),
   });
 
@@ -181,7 +181,7 @@ export function buildController(deps: ControllerDeps): Controller {
     // Holding a plan (its finalizers) does not change its limits.
     if (change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation)
       return;
-    for (const tenant of tenants.byIndex(BY_PLAN, change.key)) tenantLoop.enqueue(keyOf(tenant));
+    for (const tenant of tenants.byIndex(BY_PLAN, change.key)) tenantLoop.enqueueRoutine(keyOf(tenant));
   });
   metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isNotPurged));
   metrics.resourceConditions.from('Plan', () => plans.all());

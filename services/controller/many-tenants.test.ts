@@ -35,13 +35,16 @@ async function setup(count: number, spec: object = {}) {
   const calls = { find: 0, slices: 0, keys: 0 };
   let isVaultHanging = false;
 
-  const resource = (name: string, fields: { generation?: number; spec?: object } = {}): TenantResource =>
+  const resource = (
+    name: string,
+    fields: { namespace?: string; generation?: number; spec?: object } = {},
+  ): TenantResource =>
     TenantResource.parse({
       apiVersion: 'despatch.dev/v1alpha1',
       kind: 'Tenant',
       metadata: {
         name,
-        namespace: 'team',
+        namespace: fields.namespace ?? 'team',
         uid: name,
         generation: fields.generation ?? 1,
         resourceVersion: '1',
@@ -157,9 +160,20 @@ async function setup(count: number, spec: object = {}) {
     start: (): void => {
       for (const loop of controller.loops) loop.start(end.signal);
     },
+    /** Changes the limits of the plan that all tenants follow. */
+    changePlan(): void {
+      const metadata = { ...plan.metadata, generation: 2 };
+      kube.put(PLANS, { ...plan, metadata, spec: { ...plan.spec, displayName: 'Changed' } } as PlanResource);
+    },
+    /** Changes a setting of so many other tenants of a namespace. */
+    changeMany(count: number, namespace: string): void {
+      for (let i = 0; i < count; i += 1)
+        kube.put(TENANTS, resource(`crowd${i}`, { namespace, spec: { displayName: 'Changed' } }));
+    },
     /** Changes a tenant. @returns when the change was stored, in milliseconds from now. */
     async suspend(name: string): Promise<number> {
       const from = Date.now();
+      applied.delete(name);
       kube.put(TENANTS, resource(name, { generation: 2, spec: { state: 'Suspended' } }));
       while (!applied.has(name) && Date.now() - from < 3_600_000) await vi.advanceTimersByTimeAsync(500);
       return (applied.get(name) ?? Infinity) - from;
@@ -187,6 +201,28 @@ test('while Vault hangs, changes do not wait behind the resync of a thousand unc
   expect(await b.suspend('t999')).toBeLessThan(15_000);
   await vi.advanceTimersByTimeAsync(300_000);
   expect(await b.suspend('t998')).toBeLessThan(5_000);
+});
+
+test('a suspension does not wait until a change of its plan has reached thousands of other tenants', async () => {
+  await using b = await setup(3_000);
+  b.start();
+  await vi.advanceTimersByTimeAsync(30_000);
+  b.changePlan();
+  expect(await b.suspend('t2999')).toBeLessThanOrEqual(500);
+});
+
+test('a suspension does not wait for the changes of thousands of tenants in another namespace', async () => {
+  await using b = await setup(1);
+  b.start();
+  await vi.advanceTimersByTimeAsync(1_000);
+  b.changeMany(3_000, 'crowd');
+  expect(await b.suspend('t0')).toBeLessThanOrEqual(500);
+});
+
+test('a suspension does not wait until a new leader has looked at thousands of tenants', async () => {
+  await using b = await setup(3_000);
+  b.start();
+  expect(await b.suspend('t2999')).toBeLessThanOrEqual(500);
 });
 
 test('the purge of a thousand tenants takes a few queries for each', async () => {

@@ -22,9 +22,11 @@ export type Reconcile = (key: string, signal: AbortSignal, log: Logger) => Promi
 /** A queue of keys and the workers that reconcile them. */
 export type ControllerLoop = {
   readonly name: string;
-  /** Requests a pass over the object. Has no effect before `start`, which enqueues all keys, and after `stop`. */
+  /** Requests a pass over a changed object. Has no effect before `start`, which enqueues all keys, and after `stop`. */
   readonly enqueue: (key: string) => void;
-  /** Requests a pass over the object unless it has one or waits for its next one: for a poll, which repeats itself. */
+  /** The same for a pass that may wait for those over changed objects, as one of thousands that are requested together. */
+  readonly enqueueRoutine: (key: string) => void;
+  /** Requests a routine pass over the object unless it has one or waits for its next one: for a poll, which repeats itself. */
   readonly enqueueIfIdle: (key: string) => void;
   /** Enqueues all keys and starts the workers. The signal aborts the passes in progress. */
   readonly start: (signal: AbortSignal) => void;
@@ -74,12 +76,15 @@ export function createControllerLoop(options: ControllerLoopOptions): Controller
     enqueue(key) {
       if (isStarted) queue.add(key);
     },
+    enqueueRoutine(key) {
+      if (isStarted) queue.add(key, 'routine');
+    },
     enqueueIfIdle(key) {
       if (isStarted) queue.addIfIdle(key);
     },
     start(signal) {
       isStarted = true;
-      for (const key of options.keys()) queue.add(key);
+      for (const key of options.keys()) queue.add(key, 'routine');
       working = Array.from({ length: workers }, () => work(queue, options, signal));
     },
     async stop() {

@@ -47,6 +47,17 @@ describe('a key', () => {
     queue.shutdown();
   });
 
+  test('that changes is handed out before routine ones, also if it was one or a worker had it', async () => {
+    const queue = createWorkqueue();
+    for (const key of ['a', 'b', 'c', 'd']) queue.add(key, 'routine');
+    queue.add('d');
+    expect([await queue.get(), await queue.get()]).toEqual(['d', 'a']);
+    queue.add('a', 'routine');
+    queue.add('a');
+    queue.done('a');
+    expect([await queue.get(), await queue.get(), await queue.get()]).toEqual(['a', 'b', 'c']);
+  });
+
   test('goes to the worker that has waited longest', async () => {
     const queue = createWorkqueue();
     const workers = [queue.get(), queue.get()];
@@ -108,6 +119,19 @@ describe('delays', () => {
     expect(queue.addRateLimited('b')).toBe(200);
     queue.forget('a');
     expect(queue.addRateLimited('a')).toBe(200);
+  });
+
+  test('a retry is handed out before routine passes, a resync after changes', async () => {
+    const queue = createWorkqueue();
+    queue.addAfter('resynced', 100);
+    queue.addRateLimited('failed');
+    await vi.advanceTimersByTimeAsync(1_000);
+    queue.add('changed');
+    expect([await queue.get(), await queue.get(), await queue.get()]).toEqual([
+      'failed',
+      'changed',
+      'resynced',
+    ]);
   });
 
   test('retries of all keys share a rate limit that does not apply to other adds', () => {

@@ -1,5 +1,6 @@
 import { doubledMs } from '#core/platform/process/pause.ts';
 import { createTokenBucket, type Rate } from '../kube/token-bucket.ts';
+import { createWaitingKeys, type Lane } from './waiting-keys.ts';
 
 /** The metrics of a queue; times in seconds. */
 export type WorkqueueMetrics = {
@@ -37,12 +38,13 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  * it, it is queued again after `done`. So no add is lost and no key is processed twice at once.
  */
 export type Workqueue = {
-  readonly add: (key: string) => void;
-  /** Adds the key unless it is in progress or delayed, so that its backoff holds. */
+  /** @param lane decides which of several waiting keys is next. Default `change`. */
+  readonly add: (key: string, lane?: Lane) => void;
+  /** Adds the key as a routine one, unless it is in progress or delayed, so that its backoff holds. */
   readonly addIfIdle: (key: string) => void;
-  /** Adds the key after the delay. Of several delays the shortest wins. */
+  /** Adds the key as a routine one after the delay. Of several delays the shortest wins. */
   readonly addAfter: (key: string, delayMs: number) => void;
-  /** Adds the key after its backoff, which grows with each call until `forget`. @returns the delay in milliseconds. */
+  /** Adds the key as a change after its backoff, which grows with each call until `forget`. @returns the delay in milliseconds. */
   readonly addRateLimited: (key: string) => number;
   /** Resolves to the next key when there is one; undefined after the shutdown. Call `done` for each key. */
   readonly get: () => Promise<string | undefined>;
@@ -57,12 +59,12 @@ export type Workqueue = {
 
 export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const { metrics, random = Math.random, retries = { burst: 100, perSecond: 10 } } = options;
-  /** Keys to process, with the time when they were added; each one is queued or in progress. */
-  const dirty = new Map<string, number>();
+  /** Keys to process, with the time when they were added and their lane; each one is queued or in progress. */
+  const dirty = new Map<string, { readonly since: number; readonly lane: Lane }>();
   /** Keys in progress, with the time when a worker got them. */
   const processing = new Map<string, number>();
-  /** Dirty keys that no worker has, in order. */
-  const waiting = new Set<string>();
+  /** Dirty keys that no worker has. */
+  const waiting = createWaitingKeys();
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();
   const failures = new Map<string, number>();
@@ -77,32 +79,39 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
 
   const hand = (key: string): void => {
     const now = performance.now();
-    metrics?.waited((now - (dirty.get(key) ?? now)) / 1_000);
+    metrics?.waited((now - (dirty.get(key)?.since ?? now)) / 1_000);
     dirty.delete(key);
     processing.set(key, now);
   };
 
-  const enqueue = (key: string): void => {
+  const enqueue = (key: string, lane: Lane): void => {
     const worker = idle.shift();
     if (worker === undefined) {
-      waiting.add(key);
-      metrics?.depth(waiting.size);
+      waiting.add(key, lane);
+      metrics?.depth(waiting.size());
       return;
     }
     hand(key);
     worker(key);
   };
 
-  const add = (key: string): void => {
-    if (isShutDown || dirty.has(key)) return;
-    dirty.set(key, performance.now());
+  const add = (key: string, lane: Lane = 'change'): void => {
+    if (isShutDown) return;
+    const known = dirty.get(key);
+    if (known !== undefined) {
+      if (lane === known.lane || lane === 'routine') return;
+      dirty.set(key, { ...known, lane });
+      if (!processing.has(key)) waiting.add(key, lane);
+      return;
+    }
+    dirty.set(key, { since: performance.now(), lane });
     metrics?.added();
-    if (!processing.has(key)) enqueue(key);
+    if (!processing.has(key)) enqueue(key, lane);
   };
 
-  const addAfter = (key: string, delayMs: number): void => {
+  const addLater = (key: string, delayMs: number, lane: Lane): void => {
     if (isShutDown) return;
-    if (delayMs <= 0) return add(key);
+    if (delayMs <= 0) return add(key, lane);
     const at = performance.now() + delayMs;
     const before = delayed.get(key);
     if (before !== undefined && before.at <= at) return;
@@ -110,7 +119,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
     const timer = setTimeout(
       () => {
         delayed.delete(key);
-        add(key);
+        add(key, lane);
       },
       Math.min(delayMs, TIMER_MS_MAX),
     );
@@ -120,9 +129,9 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   return {
     add,
     addIfIdle(key) {
-      if (!processing.has(key) && !delayed.has(key)) add(key);
+      if (!processing.has(key) && !delayed.has(key)) add(key, 'routine');
     },
-    addAfter,
+    addAfter: (key, delayMs) => addLater(key, delayMs, 'routine'),
     addRateLimited(key) {
       const count = failures.get(key) ?? 0;
       failures.set(key, count + 1);
@@ -130,15 +139,14 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       const backOff = doubledMs(count, RETRY);
       const spread = 0.8 + 0.2 * random();
       const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), RETRY.maxMs * spread));
-      addAfter(key, delayMs);
+      addLater(key, delayMs, 'change');
       return delayMs;
     },
     get() {
       if (isShutDown) return Promise.resolve(undefined);
-      const [key] = waiting;
+      const key = waiting.take();
       if (key === undefined) return new Promise((resolve) => idle.push(resolve));
-      waiting.delete(key);
-      metrics?.depth(waiting.size);
+      metrics?.depth(waiting.size());
       hand(key);
       return Promise.resolve(key);
     },
@@ -147,10 +155,11 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       if (since === undefined) return;
       processing.delete(key);
       metrics?.worked((performance.now() - since) / 1_000);
-      if (dirty.has(key)) enqueue(key);
+      const again = dirty.get(key);
+      if (again !== undefined) enqueue(key, again.lane);
     },
     forget: (key) => void failures.delete(key),
-    depth: () => waiting.size,
+    depth: waiting.size,
     shutdown() {
       isShutDown = true;
       for (const { timer } of delayed.values()) clearTimeout(timer);
