@@ -27,6 +27,7 @@ import { withKeyBreaker } from './tenant/key-breaker.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
 import { createPurges } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
+import { isToBeReady } from './tenant/is-to-be-ready.ts';
 import { PAUSE_ANNOTATION, TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
 import { shouldReconcile } from './runtime/should-reconcile.ts';
@@ -183,7 +184,7 @@ export function buildController(deps: ControllerDeps): Controller {
       return;
     for (const tenant of tenants.byIndex(BY_PLAN, change.key)) tenantLoop.enqueueRoutine(keyOf(tenant));
   });
-  metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isNotPurged));
+  metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isToBeReady));
   metrics.resourceConditions.from('Plan', () => plans.all());
   metrics.oldestDeletion.from(() => oldestDeletionSeconds(tenants.all(), now().getTime()));
   const convergence = trackConvergence({
@@ -207,10 +208,4 @@ export function buildController(deps: ControllerDeps): Controller {
         findDeletions({ store: deps.store, found: deletionLoop.enqueueIfIdle, log }, signal),
     },
   };
-}
-
-/** A purge can take hours, and its tenant is not ready meanwhile: that is watched by the ages of deletions. */
-function isNotPurged({ metadata, status }: TenantResource): boolean {
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  return metadata.deletionTimestamp === undefined || ready?.reason !== 'Purging';
 }

@@ -87,6 +87,7 @@ export async function setupTenantReconciler() {
         writes.push('finalizer-');
         const finalizers = (tenant.metadata.finalizers ?? []).filter((name) => name !== TENANT_FINALIZER);
         update(tenant, { metadata: { ...tenant.metadata, finalizers } });
+        return tenants.get(`${tenant.metadata.namespace}/${tenant.metadata.name}`);
       },
       async applyStatus(tenant, status: TenantStatus) {
         writes.push('status');

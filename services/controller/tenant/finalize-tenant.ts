@@ -8,7 +8,7 @@ import { nextSliceMs, type PurgeProgress } from './purge-slice.ts';
 import { TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { notReady } from './tenant-findings.ts';
 import { slugOf } from './wanted-tenant.ts';
-import { writeNotReady } from './write-status.ts';
+import { writeNotReady, writeStatus } from './write-status.ts';
 
 /**
  * Handles the deletion of a resource: keeps its tenant, suspended, or purges it. Removes the finalizer last, and can be
@@ -30,7 +30,10 @@ export async function finalizeTenant(
     await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
     return { requeueAfterMs: nextSliceMs(rest) };
   }
-  await deps.resources.removeFinalizer(tenant, signal);
+  const left = await deps.resources.removeFinalizer(tenant, signal);
+  // Others' finalizers keep the resource: it must not look like one that is in force.
+  if (left?.metadata.finalizers?.length)
+    await writeStatus(deps, left, { facts: { slug: slugOf(left) }, findings: [DELETED] }, signal);
   return {};
 }
 
@@ -73,6 +76,11 @@ function findingOf(fault: unknown): Finding {
 const DATABASE_AWAY = notReady(
   'DatabaseUnavailable',
   'The database gave no answer; the deletion is tried again',
+);
+
+const DELETED = notReady(
+  'Deleted',
+  'This resource owns no tenant any more; only finalizers of other programs keep it',
 );
 
 const PROGRESS = {

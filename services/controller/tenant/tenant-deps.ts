@@ -18,7 +18,11 @@ export type TenantDeps = {
       tenant: TenantResource,
       signal: AbortSignal,
     ) => Promise<TenantResource | undefined>;
-    readonly removeFinalizer: (tenant: TenantResource, signal: AbortSignal) => Promise<unknown>;
+    /** Returns the updated resource, which is gone if it has no finalizer; undefined when it was gone before. */
+    readonly removeFinalizer: (
+      tenant: TenantResource,
+      signal: AbortSignal,
+    ) => Promise<TenantResource | undefined>;
     readonly applyStatus: (
       tenant: TenantResource,
       status: TenantStatus,

@@ -440,6 +440,24 @@ describe('deletion with Retain', () => {
     expect(Buffer.from(await s.decrypter.decrypt(binding, ciphertext)).toString()).toBe('kept');
   });
 
+  test("with a finalizer of someone else's, the rest of the resource no longer says that the tenant is Ready", async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const tenant = s.tenants.get(key);
+    if (tenant === undefined) throw new Error('no tenant');
+    const finalizers = ['backup.example/finalizer', ...(tenant.metadata.finalizers ?? [])];
+    s.tenants.set(key, { ...tenant, metadata: { ...tenant.metadata, finalizers } });
+    s.remove(key);
+    expect((await s.reconcile(key)).slice(1)).toEqual(['event Retained', 'finalizer-', 'status']);
+    expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
+    const { metadata, status } = s.tenants.get(key) ?? {};
+    expect(metadata?.finalizers).toEqual(['backup.example/finalizer']);
+    expect(status?.conditions?.map(({ type, status, reason }) => [type, status, reason])).toEqual([
+      ['Ready', 'False', 'Deleted'],
+    ]);
+    expect(await s.reconcile(key)).toEqual([]);
+  });
+
   test('keeps the reason of a tenant that is already suspended', async () => {
     const key = s.putTenant({ state: 'Suspended', suspendReason: 'abuse' });
     await s.reconcile(key);
