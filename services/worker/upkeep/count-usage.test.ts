@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { CountingPass } from '#core/store/tenants/usage-counting.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import type { CountedWindow, CountingPass } from '#core/store/tenants/usage-counting.ts';
 import { countUsage } from './count-usage.ts';
 
 type Outcome = CountingPass['outcome'];
@@ -24,3 +25,18 @@ test.each<Outcome>(['counted', 'idle', 'early'])(
     expect(await counting('more', outcome)).toBeUndefined();
   },
 );
+
+test('each brake that follows from a pass is told, and a stopping worker ends after the pass', async () => {
+  const windows = [{ tenantId: 'a' }, { tenantId: 'b' }] as CountedWindow[];
+  const braked: string[] = [];
+  let batches = 0;
+  const ended = await countUsage({
+    store: { countUsage: () => Promise.resolve({ outcome: 'more', windows }) },
+    brakeChannels: async (some) => some.map(({ tenantId }) => ({ tenantId }) as AuditEntry),
+    onBraked: ({ tenantId }) => void braked.push(tenantId),
+    onBatch: () => void (batches += 1),
+    isStopping: () => batches === 1,
+  });
+  expect(ended).toBeUndefined();
+  expect({ braked, batches }).toEqual({ braked: ['a', 'b', 'a', 'b'], batches: 1 });
+});

@@ -40,3 +40,37 @@ test('passes take about ten thousand events', async () => {
 test('passes after commits without events grow too', async () => {
   expect(await passesOver(700, () => 0)).toEqual([200, 400, 800]);
 });
+
+test.each([
+  ['is told', 'numbered', 'done'],
+  ['is told, and a later call must go on after a pass of another worker', 'early', 'early'],
+] as const)('what a pass has numbered %s', async (_, outcome, ended) => {
+  const told: unknown[] = [];
+  expect(
+    await numberEvents({
+      store: { numberChanges: () => Promise.resolve({ outcome, numbered: 3, endpointTenants: ['a'] }) },
+      onNumbered: (events) => void told.push(events),
+      onToMatch: (tenantIds) => void told.push(tenantIds),
+      onBatch: () => void told.push('batch'),
+      isStopping: () => false,
+    }),
+  ).toBe(ended);
+  expect(told).toEqual([3, ['a']]);
+});
+
+test('a stopping worker leaves the other commits to the next one', async () => {
+  let passes = 0;
+  const ended = await numberEvents({
+    store: {
+      numberChanges() {
+        passes += 1;
+        return Promise.resolve({ outcome: 'more', numbered: 1, endpointTenants: [] });
+      },
+    },
+    onNumbered: () => undefined,
+    onToMatch: () => undefined,
+    onBatch: () => undefined,
+    isStopping: () => passes === 2,
+  });
+  expect({ ended, passes }).toEqual({ ended: 'done', passes: 2 });
+});
