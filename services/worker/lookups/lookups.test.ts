@@ -234,3 +234,72 @@ test.each([
     expect(b.asked).toEqual([]);
   },
 );
+
+test('nothing is taken while all slots are occupied, and a turn that has ended leaves its slot', async () => {
+  const batches = [
+    ...Array.from({ length: 8 }, (_, n) => [due(n, { accountId: `slow ${n}` })]),
+    [due(8, { accountId: 'failing', failures: 1 })],
+  ];
+  const slow = Promise.withResolvers<LookupAnswer>();
+  let ended = 0;
+  const ask: Ask = (question, signal) =>
+    question.messageId === 'message 3' ? slow.promise : hang(question, signal);
+  const asks = Object.fromEntries(batches.map(([one]) => [one?.accountId, ask]));
+  const b = setup(batches, asks, { onEnded: () => void (ended += 1) });
+  await b.lookups.look();
+  const room = () => b.terms.map(({ accountsMax, failingMax }) => [accountsMax, failingMax]);
+  expect(room()).toEqual([8, 7, 6, 5, 4, 3, 2, 1, 0].map((left) => [left, 1]));
+  await b.lookups.look();
+  expect([room().length, ended]).toEqual([9, 0]);
+  slow.resolve(DELIVERED);
+  await expect.poll(() => ended).toBe(1);
+  await b.lookups.look();
+  expect(room().slice(9)).toEqual([[1, 0]]);
+  await b.lookups.stop();
+});
+
+test('while the database is away no answer counts as given or as refused, and the slot is free again', async () => {
+  const away = Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' });
+  const batches = [[due(1)]];
+  let ended = 0;
+  const store = {
+    takeLookups: async () => batches.shift() ?? [],
+    settleLookups: () => Promise.reject(away),
+  };
+  const b = setup([], { a: () => DELIVERED }, { store, onEnded: () => void (ended += 1) });
+  await b.lookups.look();
+  await expect.poll(() => ended).toBe(1);
+  expect(b.told).toEqual({ paused: [], unstorable: [], failed: [away], answered: [] });
+});
+
+test.each<[answer: LookupAnswer, outcome: string]>([
+  [DELIVERED, 'final'],
+  [{ kind: 'found', reports: [{ providerStatus: 'queued' }] }, 'pending'],
+  [{ kind: 'not_found' }, 'not_found'],
+])('the answer %j is counted as %s', async (answer, outcome) => {
+  const b = setup([[due(1)]], { a: () => answer });
+  await b.lookups.look();
+  await expect.poll(() => b.told.answered).toMatchObject([[{ messageId: 'message 1' }, outcome]]);
+});
+
+test('lookups that were taken while the worker was told to stop are given back without a call', async () => {
+  const batches = [[due(1)]];
+  const settled: SettledLookups[] = [];
+  const taking = Promise.withResolvers<void>();
+  const store = {
+    async takeLookups() {
+      await taking.promise;
+      return batches.shift() ?? [];
+    },
+    settleLookups: async (one: SettledLookups) => void settled.push(one),
+  };
+  const b = setup([], { a: () => DELIVERED }, { store });
+  const looking = b.lookups.look();
+  const stopped = b.lookups.stop();
+  taking.resolve();
+  await Promise.all([looking, stopped]);
+  await expect
+    .poll(() => settled.flatMap(({ again }) => again))
+    .toEqual([{ seq: 1, asks: 1, ms: 0, unasked: true }]);
+  expect(b.asked).toEqual([]);
+});

@@ -59,6 +59,7 @@ test.each([
 });
 
 test('a stopping worker leaves the other commits to the next one', async () => {
+  let batches = 0;
   let passes = 0;
   const ended = await numberEvents({
     store: {
@@ -69,8 +70,8 @@ test('a stopping worker leaves the other commits to the next one', async () => {
     },
     onNumbered: () => undefined,
     onToMatch: () => undefined,
-    onBatch: () => undefined,
+    onBatch: () => void (batches += 1),
     isStopping: () => passes === 2,
   });
-  expect({ ended, passes }).toEqual({ ended: 'done', passes: 2 });
+  expect({ ended, passes, batches }).toEqual({ ended: 'done', passes: 2, batches: 1 });
 });

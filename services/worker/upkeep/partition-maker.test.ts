@@ -60,6 +60,24 @@ test('while another worker does it, the rest is looked for a minute later', asyn
   expect(reported).toEqual([]);
 });
 
+test('a request is served once, and again only while a table is busy or another worker makes partitions', async () => {
+  const { state, reported, maker } = setup();
+  state.result = { ...NOTHING, made: 1 };
+  maker.request();
+  await maker.make();
+  expect(await maker.make()).toBeUndefined();
+  expect(reported).toHaveLength(1);
+  maker.request();
+  for (const result of ['elsewhere', { ...NOTHING, busy: ['messages'] }] as const) {
+    state.result = result;
+    await maker.make();
+  }
+  state.result = { ...NOTHING, made: 2 };
+  await maker.make();
+  await maker.make();
+  expect(reported.map(({ made }) => made)).toEqual([1, 0, 2]);
+});
+
 test('an error names all that could not be made', async () => {
   const { state, maker } = setup();
   const failures = ['messages_20270104', 'feed_20270104'].map((what) => ({
