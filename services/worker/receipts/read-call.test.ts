@@ -2,10 +2,11 @@ import { createSecretKey } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { createMessageIds } from '#core/domain/storage/message-id.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
-import type { ReceiptCall } from '#providers/receipt.ts';
+import { ELEMENTS_MAX } from '#providers/bounded-elements.ts';
+import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '#providers/receipt.ts';
 import { findProvider } from '#providers/registry.ts';
 import { signMessagebirdCall } from '#providers/messagebird/stand-in-signature.ts';
-import { readCall } from './read-call.ts';
+import { readCall, type CallReading } from './read-call.ts';
 
 const ACCOUNT_ID = '1f0c7b52-1111-4222-8333-444455556666';
 const BASE = 'https://hooks.example';
@@ -148,4 +149,78 @@ test('a receipt call as full of events as one can be is read', async () => {
   };
   const { reading } = await readEvents(longestList(JSON.stringify({ ...event, ...more, ...ids, ...own })));
   expect(reading.kind).toBe('read');
+});
+
+const GENUINE: ReceiptVerdict = { kind: 'genuine' };
+const UNDECIDED: ReceiptVerdict = { kind: 'undecided' };
+const MISSING: ReceiptVerdict = { kind: 'forged', reason: 'signature_missing' };
+const WRONG: ReceiptVerdict = { kind: 'forged', reason: 'signature_mismatch' };
+
+/** Reads a call to an account with one secret for each verdict; `parsed` is what the call contains. */
+async function readBy(verdicts: readonly ReceiptVerdict[], parsed: ParsedCall) {
+  const asked: number[] = [];
+  const receipts = {
+    headers: [],
+    verify: async (_: ReceiptCall, { secrets }: { secrets: { n: number } }) => {
+      asked.push(secrets.n);
+      return verdicts[secrets.n];
+    },
+    parse: () => parsed,
+  };
+  const accounts = verdicts.map((_, n) => ({
+    id: ACCOUNT_ID,
+    provider: { id: 'signing', receipts },
+    version: 1,
+    config: {},
+    secrets: { n },
+    row: null,
+  }));
+  const reading = await readCall(
+    {
+      id: 1,
+      accountId: ACCOUNT_ID,
+      receiptVersion: 1,
+      query: '',
+      headers: {},
+      body: Buffer.alloc(1),
+    } as never,
+    accounts as never,
+    undefined as never,
+    {
+      publicBaseUrl: BASE,
+      receiptKey: KEY,
+      ids: createMessageIds(Buffer.alloc(16)),
+      turns: () => Promise.resolve(),
+      spent: () => undefined,
+    },
+  );
+  return { reading, asked };
+}
+
+const NOTHING: ParsedCall = { kind: 'receipts', receipts: [] };
+
+test.each<[what: string, verdicts: readonly ReceiptVerdict[], reading: CallReading, asked: number[]]>([
+  ['the current one', [GENUINE, WRONG], { kind: 'read', reports: [] }, [0]],
+  ['the previous one', [WRONG, GENUINE], { kind: 'read', reports: [] }, [0, 1]],
+  ['neither', [MISSING, WRONG], { kind: 'forged', reason: 'signature_missing' }, [0, 1]],
+  ['neither certainly, the previous one perhaps', [WRONG, UNDECIDED], { kind: 'undecided' }, [0, 1]],
+  ['neither certainly, the current one perhaps', [UNDECIDED, WRONG], { kind: 'undecided' }, [0, 1]],
+])('of two secrets a call may be signed with %s', async (_, verdicts, reading, asked) => {
+  expect(await readBy(verdicts, NOTHING)).toEqual({ reading, asked });
+});
+
+test('a call of more reports than a vendor sends is unreadable, and so is one in another format', async () => {
+  const reports = (length: number): ParsedCall => ({
+    kind: 'receipts',
+    receipts: Array.from({ length }, () => ({ providerStatus: 'x' })),
+  });
+  expect((await readBy([GENUINE], reports(ELEMENTS_MAX))).reading.kind).toBe('read');
+  expect((await readBy([GENUINE], reports(ELEMENTS_MAX + 1))).reading).toEqual({ kind: 'unreadable' });
+  expect((await readBy([GENUINE], { kind: 'unreadable' })).reading).toEqual({ kind: 'unreadable' });
+});
+
+test('an account whose provider sends no receipts has no readable call', async () => {
+  const account = { id: ACCOUNT_ID, provider: findProvider('smtp'), version: 1, config: {}, secrets: {} };
+  const reading = await readCall({} as never, [account as never], undefined as never, {} as never);
+  expect(reading).toEqual({ kind: 'unreadable' });
 });

@@ -17,7 +17,7 @@ const RECEIPT = {
   underWay: false,
 } as unknown as DueReceipt;
 
-function setupWith(store: ReceiptApplierDeps['store']) {
+function setupWith(store: ReceiptApplierDeps['store'], overrides: Partial<ReceiptApplierDeps> = {}) {
   const applied: string[] = [];
   const failed: unknown[] = [];
   const applier = createReceiptApplier({
@@ -30,6 +30,7 @@ function setupWith(store: ReceiptApplierDeps['store']) {
     onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),
     onFailed: (error) => void failed.push(error),
     isStopping: () => false,
+    ...overrides,
   });
   return { applier, applied, failed };
 }
@@ -128,12 +129,16 @@ test.each([
 
 test('no receipt is postponed while the database is unavailable', async () => {
   const fault = Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' });
+  let asked = 0;
   const { applier, failed } = setupWith({
-    applyReceipts: () => Promise.reject(fault),
+    applyReceipts() {
+      asked += 1;
+      return Promise.reject(fault);
+    },
     putOffReceipts: () => Promise.reject(new Error('not called')),
   });
   await expect(applier.apply()).rejects.toBe(fault);
-  expect(failed).toEqual([]);
+  expect({ asked, failed }).toEqual({ asked: 1, failed: [] });
 });
 
 test('a query that fails regardless of its receipts is not repeated in a loop', async () => {
@@ -148,4 +153,58 @@ test('a query that fails regardless of its receipts is not repeated in a loop', 
   });
   await expect(applier.apply()).rejects.toBe(fault);
   expect(asked).toBe(2);
+});
+
+test.each([
+  [true, 128],
+  [false, 256],
+])('while messages are sent (%s), a batch takes %i receipts', async (isSending, size) => {
+  const sizes: number[] = [];
+  const { applier } = setupWith(
+    {
+      applyReceipts: async (most) => (sizes.push(most), { results: [], waitedMs: 0 }) as never,
+      putOffReceipts: () => Promise.reject(new Error('not called')),
+    },
+    { isSending: () => isSending },
+  );
+  await applier.apply();
+  expect(sizes).toEqual([size]);
+});
+
+test('a stopping worker ends after its batch, and after the receipt that it applies singly', async () => {
+  const full = Array.from({ length: 128 }, () => ({ tenantId: 'a' }));
+  const fault = Object.assign(new Error('too large'), { name: 'PostgresError', code: '54000' });
+  for (const isRefused of [false, true]) {
+    const asked: number[] = [];
+    const { applier } = setupWith(
+      {
+        async applyReceipts(most) {
+          asked.push(most);
+          if (isRefused && most > 1) throw fault;
+          return { results: full.slice(0, most), waitedMs: 0 } as never;
+        },
+        putOffReceipts: () => Promise.reject(new Error('not called')),
+      },
+      { isStopping: () => asked.length >= 2 },
+    );
+    await applier.apply();
+    expect(asked).toEqual(isRefused ? [128, 1] : [128, 128]);
+  }
+});
+
+test('after a batch that was refused, as many receipts are tried singly, and then a batch again', async () => {
+  const fault = Object.assign(new Error('too large'), { name: 'PostgresError', code: '54000' });
+  const asked: number[] = [];
+  let batches = 0;
+  const { applier } = setupWith({
+    async applyReceipts(most) {
+      asked.push(most);
+      if (asked.length === 1) throw fault;
+      return { results: most === 1 ? [{ tenantId: 'a' }] : [], waitedMs: 0 } as never;
+    },
+    putOffReceipts: () => Promise.reject(new Error('not called')),
+  });
+  await applier.apply(() => void (batches += 1));
+  expect(asked).toEqual([128, ...Array.from({ length: 128 }, () => 1), 128]);
+  expect(batches).toBe(1);
 });
