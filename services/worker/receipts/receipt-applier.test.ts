@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { DueReceipt, ReceiptResult } from '#core/domain/receipts/decide-receipts.ts';
 import { createReceiptApplier, type ReceiptApplierDeps } from './receipt-applier.ts';
 import type { ReceiptPace } from './receipt-pace.ts';
@@ -139,6 +140,20 @@ test('no receipt is postponed while the database is unavailable', async () => {
   });
   await expect(applier.apply()).rejects.toBe(fault);
   expect({ asked, failed }).toEqual({ asked: 1, failed: [] });
+});
+
+test('a receipt that was being applied when the database was lost is not postponed', async () => {
+  const refused = Object.assign(new Error('too large'), { name: 'PostgresError', code: '54000' });
+  const fault = new DependencyError('postgres', 'unavailable', 'gone');
+  const { applier, failed } = setupWith({
+    async applyReceipts(most, decide) {
+      decide([RECEIPT]);
+      throw most === 1 ? fault : refused;
+    },
+    putOffReceipts: () => Promise.reject(new Error('not called')),
+  });
+  await expect(applier.apply()).rejects.toBe(fault);
+  expect(failed).toEqual([]);
 });
 
 test('a query that fails regardless of its receipts is not repeated in a loop', async () => {

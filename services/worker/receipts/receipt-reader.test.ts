@@ -57,6 +57,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
   /** Ends the readings of calls of accounts whose credential takes long. */
   const slow = Promise.withResolvers<void>();
   const failed: unknown[] = [];
+  const told: string[] = [];
   const reader = createReceiptReader({
     publicBaseUrl: 'https://hooks.example',
     receiptKey: createSecretKey(Buffer.alloc(32)),
@@ -95,7 +96,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     },
     contextOf: () => ({}) as ProviderContext,
     deadlineMs: 10_000,
-    onRead: () => undefined,
+    onRead: (provider, { kind }, { id }) => void told.push(`${id} of ${provider} ${kind}`),
     onAdapterFault: () => undefined,
     pace: {
       withSurplus: () => withSurplus,
@@ -106,8 +107,8 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
         return result;
       },
     },
-    onSettled: () => undefined,
-    onMore: () => undefined,
+    onSettled: () => void told.push('settled'),
+    onMore: () => void told.push('more'),
     onFailed: (error) => void failed.push(error),
   });
   const bring = (id: number, tenantId: string, reports = 0, bytes = 1) =>
@@ -132,6 +133,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     turns,
     works,
     failed,
+    told,
     begun: () => commits,
     begunCalls,
     slow,
@@ -290,4 +292,49 @@ test('the pace is told how long calls took to read, and that a large one without
   // A slow machine settles them one by one.
   expect(works.reduce((sum, { readMs = 0 }) => sum + readMs, 0)).toBeGreaterThan(0);
   expect(Object.fromEntries(works.flatMap(({ receipts }) => [...receipts]))).toEqual({ a: 3, b: 489, c: 1 });
+});
+
+const FULL_BYTES = 4 * 1024 * 1024;
+
+test.each<[what: string, withSurplus: Set<string> | 'everyone', calls: number]>([
+  ['of 32 MiB', new Set(Array.from({ length: 8 }, (_, n) => `loud ${n}`)), 8],
+  ['of 16 MiB, and every tenant has surplus,', 'everyone', 4],
+])('while calls %s wait for their turns, not even a small one is taken', async (_, withSurplus, calls) => {
+  const { reader, bring, settled, passedOver, turns } = setup(withSurplus);
+  for (let n = 0; n < calls; n++) bring(n, `loud ${n}`, 0, FULL_BYTES);
+  await reader.read();
+  bring(9, 'quiet');
+  const reading = reader.read();
+  for (let tick = 0; tick < 5; tick++) await new Promise(setImmediate);
+  expect([passedOver.length, settled]).toEqual([1, []]);
+  turns[0]?.();
+  await reading;
+  turns[1]?.();
+  await reader.drain();
+  expect(settled.toSorted((a, b) => a - b)).toEqual([...Array.from({ length: calls }, (_n, n) => n), 9]);
+});
+
+test.each([
+  ['no call', 0, 1, false],
+  ['few calls', 199, 1, false],
+  ['as many calls as one read takes', 200, 1, true],
+  ['an eighth of the bytes that one read takes', 2, 64 * 1024, false],
+  ['more bytes', 2, 64 * 1024 + 1, true],
+])('after %s there may be more to take at once: %4$s', async (_, calls, bytes, isFull) => {
+  const { reader, bring } = setup(new Set());
+  for (let n = 0; n < calls; n++) bring(n, 'a', 0, bytes);
+  expect(await reader.read()).toEqual({ isFull });
+});
+
+test('each call is told with what was read, and receipts to apply and calls to take are announced', async () => {
+  const { reader, bring, told, turns } = setup(new Set(['loud']));
+  await reader.read();
+  expect(told).toEqual([]);
+  bring(1, 'quiet', 1);
+  bring(2, 'loud');
+  await reader.read();
+  expect(told).toEqual(['1 of counting read', 'settled']);
+  turns[0]?.();
+  await reader.drain();
+  expect(told.slice(2)).toEqual(['2 of unknown unreadable', 'settled', 'more']);
 });
