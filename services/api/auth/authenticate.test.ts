@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { UserId } from '#core/domain/storage/ids.ts';
+import type { NoticeKind } from '#core/domain/tenant/notice.ts';
 import type { Membership } from '#core/store/tenants/directory.ts';
 import { createAuthentication, USER_LIMIT } from './authenticate.ts';
 import type { ServiceKeys } from './service-keys.ts';
@@ -9,9 +10,10 @@ function stage() {
   const asked: string[] = [];
   const own = { tenant: { slug: 'own', id: 'tenant', limits: { adminRequestsPerMinute: 9 } }, role: 'owner' };
   const counts = new Map<string, number>();
+  const dropped: unknown[] = [];
   const { authenticate, onNotice } = createAuthentication({
     directory: {
-      signIn: async () => ({ id: 'user' as UserId, entries: [] }),
+      signIn: async () => (asked.push('sign-in'), { id: 'user' as UserId, entries: [] }),
       membership: async (_user, slug) => {
         asked.push(slug);
         return slug === 'own' ? (own as unknown as Membership) : null;
@@ -27,7 +29,7 @@ function stage() {
       },
     },
     audit: () => {},
-    serviceKeys: { drop: () => {} } as unknown as ServiceKeys,
+    serviceKeys: { drop: (...of: unknown[]) => void dropped.push(of) } as unknown as ServiceKeys,
     verifyToken: async () => ({ issuer: 'i', subject: 's', email: null, emailVerified: false, name: null }),
     platformAdmins: new Set(),
     refusalBeforeWork: () => undefined,
@@ -39,7 +41,7 @@ function stage() {
       { serviceKey: undefined, authorization: 'Bearer t', tenantSlug, isWrite: false },
     );
   const forget = () => onNotice('tenant', { tenantId: 'tenant' });
-  return { asked, counts, call, forget };
+  return { asked, counts, dropped, call, forget, onNotice };
 }
 
 const refused = { rate: { name: USER_LIMIT.name, passed: false } };
@@ -71,5 +73,25 @@ test.each(['before', 'only after'])(
     forget();
     expect(await call('own')).toMatchObject(admitted);
     expect(await call('guess-101')).toMatchObject(refused);
+  },
+);
+
+test.each<[kind: NoticeKind, dropped: unknown[], asked: string[]]>([
+  ['key', [['tenant', 'id']], []],
+  ['account', [['tenant', undefined]], []],
+  ['route', [['tenant', undefined]], []],
+  ['tenant', [['tenant', undefined]], ['sign-in', 'own']],
+  ['endpoint', [], []],
+  ['webhook_key', [], []],
+  ['clock', [], []],
+])(
+  'a change of kind %s drops the copies that it makes stale, and no others',
+  async (kind, dropped, asked) => {
+    const b = stage();
+    await b.call('own');
+    b.asked.length = 0;
+    b.onNotice(kind, { tenantId: 'tenant', id: 'id' });
+    await b.call('own');
+    expect([b.dropped, b.asked]).toEqual([dropped, asked]);
   },
 );
