@@ -3,6 +3,9 @@ import { discoveryUrl, fetchDiscovered, ISSUER_DOCUMENT_BYTES_MAX } from './disc
 
 const KEYS = { keys: [{ kid: 'one' }] };
 
+const urlOf = (input: Parameters<typeof fetch>[0]): string =>
+  input instanceof Request ? input.url : String(input);
+
 /** Fetches the keys of an issuer. Returns its keys, or the message of the error, and the addresses that were asked. */
 async function fetched(
   issuer: string,
@@ -10,7 +13,7 @@ async function fetched(
 ) {
   const asked: string[] = [];
   const fetchKeys = fetchDiscovered(issuer, async (input) => {
-    const url = input instanceof Request ? input.url : String(input);
+    const url = urlOf(input);
     asked.push(url);
     return url === discoveryUrl(issuer)
       ? Response.json({ issuer, jwks_uri: jwksUri, padding: ' '.repeat(padding) })
@@ -46,6 +49,43 @@ test.each(['http://keys.example/jwks', 'HTTP://keys.example/jwks', 'data:applica
     });
   },
 );
+
+test.each([
+  [
+    'that names another issuer',
+    { issuer: 'https://other.example', jwks_uri: 'https://keys.example/jwks' },
+    200,
+  ],
+  ['that does not say where the keys are', { issuer: 'https://id.example' }, 200],
+  [
+    'of an answer that is no success',
+    { issuer: 'https://id.example', jwks_uri: 'https://keys.example/jwks' },
+    404,
+  ],
+])('no keys are read by a document %s', async (_, document, status) => {
+  const asked: string[] = [];
+  const fetchKeys = fetchDiscovered('https://id.example', async (input) => {
+    asked.push(urlOf(input));
+    return asked.length === 1 ? Response.json(document, { status }) : Response.json(KEYS);
+  });
+  const { signal } = new AbortController();
+  const options = { headers: new Headers(), method: 'GET', redirect: 'manual', signal } as const;
+  await expect(fetchKeys(discoveryUrl('https://id.example'), options)).rejects.toThrow(
+    status === 200 ? "the issuer's discovery document is not its own" : 'answered 404',
+  );
+  expect(asked).toEqual([discoveryUrl('https://id.example')]);
+});
+
+test('the status of the keys is passed on, also without a body', async () => {
+  const fetchKeys = fetchDiscovered('https://id.example', async (input) =>
+    urlOf(input) === discoveryUrl('https://id.example')
+      ? Response.json({ issuer: 'https://id.example', jwks_uri: 'https://keys.example/jwks' })
+      : new Response(null, { status: 503 }),
+  );
+  const { signal } = new AbortController();
+  const options = { headers: new Headers(), method: 'GET', redirect: 'manual', signal } as const;
+  expect((await fetchKeys(discoveryUrl('https://id.example'), options)).status).toBe(503);
+});
 
 test('documents of an issuer that are too large are refused', async () => {
   const jwksUri = 'https://keys.example/jwks';
