@@ -376,3 +376,59 @@ test('lanes with an unanswered claim are searched one after the other, with clai
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);
 });
+
+test('an unanswered claim is not searched for while another claim is under way', async () => {
+  const named = new Map<number, PromiseWithResolvers<ClaimedMessage[]>>();
+  const fromLane = Promise.withResolvers<ClaimedMessage[]>();
+  const lanes: string[] = [];
+  const searched: number[][] = [];
+  const { dispatcher, offer, begun } = setup({
+    claim([seq]) {
+      const claim = Promise.withResolvers<ClaimedMessage[]>();
+      named.set(seq ?? 0, claim);
+      return claim.promise;
+    },
+    claimDue(some) {
+      lanes.push(...some.map(({ accountId }) => accountId));
+      return some.some(({ accountId }) => accountId === 'account 0') ? fromLane.promise : Promise.resolve([]);
+    },
+    async claimedBy(seqs, _terms, { isLate, afterSeq }) {
+      searched.push([...seqs]);
+      return isLate || afterSeq > 0 ? [] : [claimed(1)];
+    },
+  });
+  offer(1);
+  dispatcher.mark(lane(0));
+  await expect.poll(() => named.size).toBe(1);
+  offer(2);
+  dispatcher.mark(lane(1));
+  await expect.poll(() => named.size).toBe(2);
+  named.get(1)?.reject(new Error('the answer was lost'));
+  // The first turn goes on with a lane, whose claim has not ended.
+  await expect.poll(() => lanes).toEqual(['account 0']);
+  named.get(2)?.resolve([]);
+  await expect.poll(() => lanes).toEqual(['account 0', 'account 1']);
+  expect(searched).toEqual([]);
+  fromLane.resolve([]);
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1]);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('a message that is refused again after another one was claimed is given up', async () => {
+  const { dispatcher, told, begun } = setup(refusing(4, 2, 4));
+  dispatcher.mark(lane(1));
+  await expect.poll(() => told).toEqual(['failed: PostgresError: no']);
+  dispatcher.mark(lane(2));
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([2]);
+  // The first of these may be put off.
+  for (let mark = 1; mark <= 2 && !told.includes('4 refused'); mark += 1) {
+    const before = told.length;
+    dispatcher.mark(lane(1));
+    await expect.poll(() => told.length).toBeGreaterThan(before);
+  }
+  expect(told.at(-1)).toBe('4 refused');
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+});
