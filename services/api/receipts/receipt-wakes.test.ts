@@ -35,6 +35,10 @@ test('a flood publishes one wake-up per interval, and one after its last call', 
   wakes.note();
   vi.advanceTimersByTime(50);
   expect(published).toHaveLength(12);
+  vi.advanceTimersByTime(60_000);
+  expect(published).toHaveLength(12);
+  wakes.note();
+  expect(published).toHaveLength(13);
   // JetStream drops a message with a duplicate id.
   expect(new Set(published.map(({ id }) => id)).size).toBe(published.length);
 });

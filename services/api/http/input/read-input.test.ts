@@ -195,3 +195,59 @@ test('a map that is also sent as a string is refused', () => {
   expect(readPairs({ metadata: 'x', 'metadata.a': 'b' })).toHaveProperty('error');
   expect(readPairs({ 'metadata.a': 'b', metadata: 'x' })).toHaveProperty('error');
 });
+
+/** Reads a query string's parameters by a schema. Returns the values, or the code and details of the error. */
+function readQuery(sent: Readonly<Record<string, unknown>>) {
+  const schema = z.strictObject({
+    name: z.string().optional(),
+    tags: z.array(z.string()).optional(),
+    isTest: z.boolean().optional(),
+  });
+  const result = inputReader(schema, 'querystring')(sent);
+  return 'error' in result ? (result.error as AppError) : result.value;
+}
+
+test.each<[what: string, sent: Readonly<Record<string, unknown>>, field: string]>([
+  ['value', { name: 'a\0' }, 'name'],
+  ['one of several values', { tags: ['a', '\ud800'] }, 'tags'],
+  ['name', { 'na\0me': 'a' }, 'query'],
+])('a %s in a query that is no text is refused', (_, sent, field) => {
+  expect(readQuery(sent)).toMatchObject({
+    code: 'validation_failed',
+    details: [{ field, rule: 'characters', message: 'Must be Unicode text without NUL' }],
+  });
+});
+
+test('true and false in a query are booleans where the schema says so, and no other text is', () => {
+  expect(readQuery({ isTest: 'true', name: 'true' })).toEqual({ isTest: true, name: 'true' });
+  expect(readQuery({ isTest: 'false' })).toEqual({ isTest: false });
+  for (const isTest of ['1', 'TRUE', '']) {
+    expect(readQuery({ isTest })).toMatchObject({ details: [{ field: 'isTest', rule: 'type' }] });
+  }
+});
+
+test.each<[sent: unknown, what: string]>([
+  [[], 'an array'],
+  ['text', 'a string'],
+  [0, 'a number'],
+])('a body %j is refused, because it is %s and no object', (sent) => {
+  const result = inputReader(z.strictObject({ name: z.string().optional() }), 'body')(sent);
+  expect(result).toMatchObject({ error: { details: [{ field: 'body', rule: 'type' }] } });
+});
+
+test.each([undefined, null, {}])('a body %j has no fields', (sent) => {
+  expect(inputReader(z.strictObject({ name: z.string().optional() }), 'body')(sent)).toMatchObject({
+    value: {},
+  });
+});
+
+test('only a call whose every fault is a blocked URL is answered with that code', () => {
+  const blocked = z.string().refine(() => false, { params: { rule: 'url_blocked' } });
+  const codeOf = (schema: z.ZodType, sent: object) => {
+    const result = inputReader(schema, 'body')(sent);
+    return 'error' in result ? (result.error as AppError).code : undefined;
+  };
+  expect(codeOf(z.object({ url: blocked }), { url: 'a' })).toBe('url_blocked');
+  expect(codeOf(z.object({ url: blocked, n: z.number() }), { url: 'a', n: 'b' })).toBe('validation_failed');
+  expect(codeOf(z.object({ url: blocked, n: z.number() }), { url: 'a' })).toBe('missing_field');
+});
