@@ -188,3 +188,18 @@ test('a flood of one tenant does not delay the message of another beyond the nex
   expect(batches.findIndex((batch) => batch.includes('quiet'))).toBe(0);
   expect(batches.flat().filter((id) => id !== 'quiet')).toEqual(flood.map((_, n) => `noisy ${n}`));
 });
+
+test('a scheduled message wakes no worker before it is due', async () => {
+  const { batcher, woken } = setup();
+  const scheduled = { ...row('later'), status: 'scheduled' } as AcceptRow;
+  await Promise.all([batcher.accept(scheduled, 100), batcher.accept(row('now'), 100)]);
+  expect(woken).toEqual([['now']]);
+});
+
+test('a lost connection says nothing about the clock from which places are taken', async () => {
+  const { batcher, clockRefusals } = setup({
+    acceptMessages: () => Promise.reject(Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' })),
+  });
+  await expect(batcher.accept(row('a'), 100)).rejects.toThrow();
+  expect(clockRefusals()).toBe(0);
+});
