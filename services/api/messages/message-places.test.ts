@@ -127,6 +127,14 @@ test('drop() makes the next call read the database clock again', async () => {
   expect((await take(7)).purgeOn).toBe('2026-02-16');
 });
 
+test('drop() forgets the next block too, which was reserved by the same clock', async () => {
+  const { asked, places, take, takeMany } = setup();
+  await takeMany(600);
+  await expect.poll(() => asked.length).toBe(2);
+  places.drop();
+  expect((await take()).seq).toBe(2_049);
+});
+
 test('the key of the ids is loaded once, and again only after a failure', async () => {
   let calls = 0;
   const load = createIdLoader(() => {

@@ -138,3 +138,19 @@ describe('mail headers', () => {
     ]);
   });
 });
+
+test('a header of an email is one line, or null', () => {
+  const mail = {
+    channel: 'email',
+    to: 'ada@example.com',
+    from: 'a@example.com',
+    subject: 'Hello',
+    text: 'Hi',
+  };
+  const faults = (value: string | null) => faultsOf({ ...mail, headers: { 'X-Order': value } });
+  expect(faults('7')).toEqual([]);
+  expect(faults(null)).toEqual([]);
+  for (const value of ['7\r\nBcc: b@example.org', '7\nBcc: b@example.org', '7\r']) {
+    expect(faults(value)).toHaveLength(1);
+  }
+});
