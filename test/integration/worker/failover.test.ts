@@ -218,6 +218,24 @@ test('after a full round, retries start without the account that refused permane
   ]);
 });
 
+test('after a full round, an account is not called before the wait that it requested is over', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail({ ...down, headers: { 'retry-after': '60' } }, b.accounts.first.path);
+  for (const { path } of [b.accounts.second, b.accounts.last]) b.twilio.fail(down, path);
+  const seq = await b.send();
+  await expect.poll(() => b.attempts(seq), POLL).toHaveLength(3);
+  await expect
+    .poll(() => b.state(seq), POLL)
+    .toMatchObject({ reason: 'retry', account: 'first', retries: 1 });
+  const [wait] = await b.admin<{ seconds: number }[]>`
+    select extract(epoch from l.next_attempt_at - a.ended_at)::float8 as seconds
+    from despatch.live_messages l join despatch.attempt_log a on a.message_seq = l.seq and a.number = 1 where l.seq = ${seq}`;
+  // The wait began with the answer of the first account.
+  expect(wait?.seconds).toBeGreaterThan(59.9);
+  expect(wait?.seconds).toBeLessThan(90);
+});
+
 test('a message left with only an account with a refused credential waits and uses no retry', async () => {
   await using b = await setup();
   b.startWorker();

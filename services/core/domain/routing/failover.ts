@@ -8,6 +8,8 @@ export type FailedTry = {
   /** Whether the account will never accept the message. */
   readonly isPermanent: boolean;
   readonly class: FailureClass;
+  /** For how much longer the account asked not to be called, in milliseconds. Default: it did not ask. */
+  readonly waitMs?: number;
 };
 
 /** The facts that decide which account gets a message after a refusal. */
@@ -100,6 +102,8 @@ export type Rerouted = {
   readonly skipped: readonly SkippedAccount[];
   /** The route's accounts in order, if the route has no stored version. */
   readonly steps?: readonly string[];
+  /** The wait that the account requested which refused the message. */
+  readonly retryAfterMs?: number;
 };
 
 export function reroutedTo(

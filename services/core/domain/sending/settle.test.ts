@@ -493,6 +493,38 @@ describe('with other accounts in the route', () => {
     expect(settled).toMatchObject({ rerouted: { accountId: 'a' }, nextAttemptAt: NOW + 90_000 });
   });
 
+  describe('the wait that an earlier account requested', () => {
+    const asked = (waitMs: number) => ({
+      ...last,
+      tried: [{ accountId: 'a', isPermanent: false, class: 'provider_unavailable', waitMs } as const],
+    });
+
+    test('is stored with the move to another account', () => {
+      const outcome = transient('provider_unavailable', 20_000);
+      const { rerouted } = settle(outcome, message({ failover }), NOW, 0);
+      expect(rerouted).toEqual({ accountId: 'b', version: 7, skipped: [], retryAfterMs: 20_000 });
+    });
+
+    test.each([
+      ['is respected when the message comes back to it', 20_000, undefined, 20_000],
+      ['is over when the message comes back to it', 0, undefined, 0],
+      ['is respected beside that of the last one', 20_000, 5_000, 20_000],
+      ['is shorter than that of the last one', 5_000, 20_000, 20_000],
+    ])('%s', (_name, waitMs, ofLastMs, delayMs) => {
+      const outcome = transient('provider_unavailable', ofLastMs);
+      expect(settle(outcome, message({ failover: asked(waitMs) }), NOW, 0)).toMatchObject({
+        status: 'deferred',
+        rerouted: { accountId: 'a' },
+        nextAttemptAt: NOW + delayMs,
+      });
+    });
+
+    test('ends no message that it outlasts', () => {
+      const one = message({ failover: asked(20_000), expiresAt: NOW + 20_000 });
+      expect(settle(transient(), one, NOW, 0)).toMatchObject({ status: 'deferred', nextAttemptAt: NOW });
+    });
+  });
+
   test('a message without time for another round fails and is not rerouted', () => {
     const settled = settle(
       transient(),

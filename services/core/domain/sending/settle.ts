@@ -1,7 +1,7 @@
 import { ambiguity, isAwaited, undecided } from './ambiguity.ts';
 import { FIRST_LOOKUP_MS } from '../receipts/decide-lookup.ts';
 import { HOUR_MS } from '../text/duration.ts';
-import { failOver, moveOf, reroutedTo } from '../routing/failover.ts';
+import { failOver, moveOf, reroutedTo, type FailoverFacts } from '../routing/failover.ts';
 import { assertMove } from '../message/message-state.ts';
 import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
 import type { AttemptedMessage, Settlement } from './settlement.ts';
@@ -145,18 +145,28 @@ function elsewhere(
   if (decision === undefined) return undefined;
   const place = moveOf(decision, failover);
   if (decision.kind === 'none') return { ...failed(failure), ...place };
+  const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   if (decision.kind === 'next') {
+    const { rerouted } = place;
     return {
       status: 'deferred',
       reason: 'failed_over',
       failure: stored(failure, { retryable: true }),
       nextAttemptAt: now,
       ...place,
+      rerouted: rerouted === null || retryAfterMs === undefined ? rerouted : { ...rerouted, retryAfterMs },
     };
   }
-  const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
-  const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
+  const waitMs = restMs(decision.accountId, failover);
+  // A message that cannot wait so long is sent before, rather than not at all.
+  const askedMs = now + waitMs < message.expiresAt ? Math.max(retryAfterMs ?? 0, waitMs) : retryAfterMs;
+  const wait = deferral({ ...failure, class: decision.waitsFor }, askedMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, { retryable: true }) };
   // A message that ends because no time is left gets no next account.
   return wait.status === 'deferred' ? { ...shown, ...place } : shown;
+}
+
+/** Returns for how much longer an account that refused the message before asked not to be called. */
+function restMs(accountId: string, { tried }: FailoverFacts): number {
+  return tried.findLast((one) => one.accountId === accountId)?.waitMs ?? 0;
 }

@@ -2,7 +2,7 @@
 -- sender named no account. `usable`: accounts of the channel, the oldest first, and `providers` the provider of each; `invalid`:
 -- accounts whose credential is refused. `tried`: attempts that failed over; permanent refusals always, others only since all
 -- accounts were last tried. It includes accounts that have accepted the message: they are not called again either. An acceptance
--- does not mean that all were tried.
+-- does not mean that all were tried. `waitMs`: for how much longer the account asked not to be called; 0 if it did not ask.
 create or replace function failover_facts(seqs bigint[])
 returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], invalid uuid[], providers text[], tried json)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -18,7 +18,9 @@ begin
         and p.status not in ('disabled', 'deleted') order by p.seq),
       case when l.attempt > 1 then (
         select json_agg(json_build_object('accountId', a.account_id, 'isPermanent', a.outcome in ('rejected_permanent', 'accepted'),
-          'class', coalesce(a.failure ->> 'class', 'unknown')) order by a.number)
+          'class', coalesce(a.failure ->> 'class', 'unknown'),
+          'waitMs', greatest(0, ceil((a.rerouted ->> 'retryAfterMs')::float8 - 1000 * extract(epoch from clock_timestamp() - a.ended_at)))
+          ) order by a.number)
         from attempt_log a
         where a.message_seq = l.seq and a.purge_on = l.purge_on and a.number < l.attempt
           and (a.outcome in ('rejected_permanent', 'accepted') or a.message_reason = 'failed_over' and a.number > coalesce((
