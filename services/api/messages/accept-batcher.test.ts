@@ -200,6 +200,6 @@ test('a lost connection says nothing about the clock from which places are taken
   const { batcher, clockRefusals } = setup({
     acceptMessages: () => Promise.reject(Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' })),
   });
-  await expect(batcher.accept(row('a'), 100)).rejects.toThrow();
+  await expect(batcher.accept(row('a'), 100)).rejects.toThrow('gone');
   expect(clockRefusals()).toBe(0);
 });
