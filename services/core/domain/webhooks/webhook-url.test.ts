@@ -90,10 +90,19 @@ test('hiddenInUrl lists the query values to redact from responses, without short
   expect(hiddenInUrl(url)).toEqual([
     's3cret-s3cret',
     'x%20long%20one',
-    'x long one',
     '12345678',
     'lonely-value',
+    'x long one',
   ]);
+});
+
+test.each([
+  ["https://example.com/?key=it's/a-s3cret", 'it%27s/a-s3cret'],
+  ['https://example.com/?key=pässwort/2468', 'p%C3%A4sswort/2468'],
+  ['https://example.com/?lonely"value/2468', 'lonely%22value/2468'],
+])('of %s, hiddenInUrl lists the value as a request has it', (url, sent) => {
+  expect(new URL(url).href).toContain(sent);
+  expect(hiddenInUrl(url)).toContain(sent);
 });
 
 test.each([

@@ -51,16 +51,22 @@ export function shownUrl(text: string): string {
 /** Shorter texts are no secret, and would be found in every other word. */
 const HIDDEN_FROM = 8;
 
-/** What of a URL must not be kept where a receiver says it back: the values of its query, as written and as meant. */
+/**
+ * What of a URL must not be kept where a receiver says it back: the values of its query as written, as sent, which is with more
+ * escapes, and as meant.
+ */
 export function hiddenInUrl(text: string): string[] {
-  const start = text.indexOf('?') + 1;
+  const written = queryValues(text);
+  const sent = queryValues(URL.parse(text)?.search ?? '');
+  const meant = written.map((value) => new URLSearchParams(`v=${value}`).get('v') ?? '');
+  return [...new Set([...written, ...sent, ...meant])].filter(({ length }) => length >= HIDDEN_FROM);
+}
+
+function queryValues(url: string): string[] {
+  const start = url.indexOf('?') + 1;
   if (start === 0) return [];
-  return text
-    .slice(start)
-    .split('&')
-    .map((field) => field.replace(/^[^=]*=/, ''))
-    .flatMap((value) => [value, new URLSearchParams(`v=${value}`).get('v') ?? ''])
-    .filter((value, i, all) => value.length >= HIDDEN_FROM && all.indexOf(value) === i);
+  const fields = url.slice(start).split('&');
+  return fields.map((field) => field.replace(/^[^=]*=/, ''));
 }
 
 function portOf({ port, protocol }: URL): number {
