@@ -94,3 +94,13 @@ test('hiddenInHeaders lists values to redact from responses, without insignifica
     'eight888',
   ]);
 });
+
+test('hiddenInHeaders lists what a login of the scheme Basic means', () => {
+  const basic = (login: string) => `Basic ${Buffer.from(login).toString('base64')}`;
+  const hidden = (value: string) => hiddenInHeaders({ Authorization: value });
+  expect(hidden(basic('shop:sword:fish-2468'))).toContain('sword:fish-2468');
+  expect(hidden(basic('shop:sword:fish-2468').replace('Basic', 'bASIC'))).toContain('sword:fish-2468');
+  expect(hidden(basic('a-key-of-some-vendor:'))).toContain('a-key-of-some-vendor');
+  expect(hidden(basic('the-shop:short'))).not.toContain('short');
+  expect(hidden(basic('shop-without-password'))).toContain('shop-without-password');
+});

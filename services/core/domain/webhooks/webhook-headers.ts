@@ -49,15 +49,25 @@ export function shownHeader(name: string, value: string): string {
 /** Shorter texts are no secrets, and would occur within ordinary words. */
 const HIDDEN_FROM = 8;
 
-/** Returns the texts to redact if a receiver repeats the headers: values, and the parts after a word such as `Bearer`. */
+/**
+ * Returns the texts to redact if a receiver repeats the headers: values, the parts after a word such as `Bearer`, and the user and the
+ * password of a login of the scheme Basic, as the receiver decodes them.
+ */
 export function hiddenInHeaders(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const whole = isSecretHeader(name) || value.length >= HIDDEN_FROM ? [value] : [];
-    return [
-      ...whole,
-      ...value.split(/[ ,;]+/).filter((part) => part !== value && part.length >= HIDDEN_FROM),
-    ];
+    const parts = [...value.split(/[ ,;]+/), ...loginParts(value)];
+    return [...whole, ...parts.filter((part) => part !== value && part.length >= HIDDEN_FROM)];
   });
+}
+
+/** Returns the user and the password of a value of the scheme Basic (RFC 7617); only the first colon separates them. */
+function loginParts(value: string): string[] {
+  const [, base64] = /^basic +(\S+)$/i.exec(value) ?? [];
+  if (base64 === undefined) return [];
+  const login = Buffer.from(base64, 'base64').toString('utf8');
+  const colon = login.indexOf(':');
+  return colon === -1 ? [login] : [login.slice(0, colon), login.slice(colon + 1)];
 }
 
 function fault(name: string, rule: string, message: string): WebhookHeaderFault {
