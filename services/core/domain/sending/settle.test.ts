@@ -493,6 +493,17 @@ describe('with other accounts in the route', () => {
     expect(settled).toMatchObject({ rerouted: { accountId: 'a' }, nextAttemptAt: NOW + 90_000 });
   });
 
+  test('the wait that the last account requests ends no message that it outlasts and another account may take', () => {
+    const asked = transient('provider_unavailable', 90_000);
+    const other = settle(asked, message({ failover: last, expiresAt: NOW + 90_000 }), NOW, 0);
+    expect(other).toMatchObject({ status: 'deferred', rerouted: { accountId: 'a' }, nextAttemptAt: NOW });
+    const alone = { ...last, usable: ['b'] };
+    expect(settle(asked, message({ failover: alone, expiresAt: NOW + 90_000 }), NOW, 0)).toMatchObject({
+      status: 'failed',
+      reason: 'no_retry_left',
+    });
+  });
+
   describe('the wait that an earlier account requested', () => {
     const asked = (waitMs: number) => ({
       ...last,

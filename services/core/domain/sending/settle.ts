@@ -157,9 +157,10 @@ function elsewhere(
       rerouted: rerouted === null || retryAfterMs === undefined ? rerouted : { ...rerouted, retryAfterMs },
     };
   }
-  const waitMs = restMs(decision.accountId, failover);
-  // A message that cannot wait so long is sent before, rather than not at all.
-  const askedMs = now + waitMs < message.expiresAt ? Math.max(retryAfterMs ?? 0, waitMs) : retryAfterMs;
+  const isOther = decision.accountId !== failover.accountId;
+  const asked = [retryAfterMs ?? 0, restMs(decision.accountId, failover)];
+  // A message that cannot wait so long goes to another account before, rather than nowhere.
+  const askedMs = isOther ? Math.max(0, ...asked.filter((ms) => now + ms < message.expiresAt)) : retryAfterMs;
   const wait = deferral({ ...failure, class: decision.waitsFor }, askedMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, { retryable: true }) };
   // A message that ends because no time is left gets no next account.
