@@ -11,15 +11,15 @@ import { slugOf } from './wanted-tenant.ts';
 import { writeNotReady, writeStatus } from './write-status.ts';
 
 /**
- * Handles the deletion of a resource: keeps its tenant, suspended, or purges it. Removes the finalizer last, and can be
- * interrupted and repeated at every step. A step that fails is reported in the status and thrown, to be retried.
+ * Handles the deletion of a resource: keeps its tenant, suspended, or purges it. Removes the finalizer once the resource owns no
+ * tenant, and can be interrupted and repeated at every step. A step that fails is reported in the status and thrown, to be retried.
  */
 export async function finalizeTenant(
   deps: TenantDeps,
   tenant: TenantResource,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER)) return {};
+  if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER)) return tellDeleted(deps, tenant, signal);
   // Its purge has begun and its status says so: no query until it has its turn.
   if (deps.purges.isWaiting(tenant.metadata.uid)) return { requeueAfterMs: nextSliceMs('waiting') };
   const rest = await giveUpTenant(deps, tenant).catch(async (fault: unknown) => {
@@ -31,9 +31,18 @@ export async function finalizeTenant(
     return { requeueAfterMs: nextSliceMs(rest) };
   }
   const left = await deps.resources.removeFinalizer(tenant, signal);
-  // Others' finalizers keep the resource: it must not look like one that is in force.
-  if (left?.metadata.finalizers?.length)
-    await writeStatus(deps, left, { facts: { slug: slugOf(left) }, findings: [DELETED] }, signal);
+  return left === undefined ? {} : tellDeleted(deps, left, signal);
+}
+
+/** If others' finalizers keep a resource without a tenant, its status must not look like that of one in force. */
+async function tellDeleted(
+  deps: TenantDeps,
+  resource: TenantResource,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { metadata, status } = resource;
+  if (status !== undefined && metadata.finalizers?.length)
+    await writeStatus(deps, resource, { facts: { slug: slugOf(resource) }, findings: [DELETED] }, signal);
   return {};
 }
 

@@ -96,7 +96,7 @@ export function createAccountGates(
       accountId === NO_ACCOUNT || (!isProbed(accountId) && limited.get(accountId) === undefined),
     whyClosed(accountId) {
       if (!isHealthy(accountId)) return 'breaker_open';
-      // The gate of an account whose rate is used up opens briefly about once a second.
+      // The gate of an account whose rate is used up opens briefly, up to some eight times a second (`PART_OF_LIMIT`).
       const isUsedUp =
         limited.has(accountId) &&
         (closed.get(accountId) ?? Number.NEGATIVE_INFINITY) > monotonicMs() - SECOND_MS;
