@@ -22,10 +22,12 @@ export function encodedHeader(name: string, value: string): string | undefined {
   if (UNFOLDABLE.test(value)) return encoded(value);
   if (!HAS_BRACKETS.test(name)) return value.includes('=?') ? encoded(value) : undefined;
   if (ASCII.test(value)) return undefined;
-  return value
+  const inAscii = value
     .split(BRACKETED)
     .map((part, position) => (position % 2 === 1 ? asciiBracketed(part) : encodedAround(part)))
     .join('');
+  // An escape is three times as long as its octet.
+  return UNFOLDABLE.test(inAscii) ? encoded(value) : inAscii;
 }
 
 function encoded(text: string): string {

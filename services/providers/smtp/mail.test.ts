@@ -36,3 +36,20 @@ test.each<[name: string, value: string, sent: string]>([
   const [head = ''] = raw.toString().replaceAll('\r\n ', ' ').split('\r\n\r\n');
   expect(head.split('\r\n')).toContain(`${name}: ${sent}`);
 });
+
+test('a header with a URL that is too long for a line once it is in ASCII has no overlong line', async () => {
+  const headers = { 'List-Unsubscribe': `<https://acme.example/${'退'.repeat(150)}>` };
+  const content = { from: { address: 'a@b.example' }, subject: 'a', text: 'a', headers };
+  const { raw } = await composeMail(
+    { ...message, content },
+    { host: 'mail.example', port: 587, oauthTenant: 'common' },
+  );
+  expect(
+    Math.max(
+      ...raw
+        .toString()
+        .split('\r\n')
+        .map((line) => Buffer.byteLength(line)),
+    ),
+  ).toBeLessThanOrEqual(998);
+});
