@@ -13,7 +13,7 @@ begin
       select n.endpoint_id, n.due_at from earliest e cross join lateral (
         select x.endpoint_id, x.due_at from due_deliveries x where x.endpoint_id > e.endpoint_id order by x.endpoint_id, x.due_at limit 1) n
     )
-    select extract(epoch from clock_timestamp() - min(greatest(e.due_at, to_timestamp(k.tick / 50.0))))
+    select extract(epoch from clock_timestamp() - min(greatest(e.due_at, to_timestamp(k.tick::float8 / ticks_per_second()))))
     from earliest e
     join webhook_endpoints w on w.id = any (array[e.endpoint_id])
     join tenants t on t.id = any (array[w.tenant_id]) and t.status in ('active', 'suspended')

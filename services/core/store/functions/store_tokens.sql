@@ -14,7 +14,7 @@ begin
   select array_agg(k.tick order by k.tick), array_agg(k.taken order by k.tick) into ticks_kept, taken_kept from (
     select least(u.tick, now_tick) as tick, sum(u.taken)::integer as taken
     from unnest(counted.ticks || now_tick, counted.taken || taking) as u (tick, taken)
-    where u.tick >= now_tick - 50 group by 1) k;
+    where u.tick >= now_tick - ticks_per_second() group by 1) k;
   if counted.slot is null then
     insert into account_rates (account_id, ticks, taken, uses) values (of_owner, ticks_kept, taken_kept, 1);
   else

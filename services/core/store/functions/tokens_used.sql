@@ -4,5 +4,5 @@
 create or replace function tokens_used(counted account_rates, at_now timestamptz) returns integer
 language sql immutable set search_path = despatch, pg_temp as $$
   select coalesce(sum(u.taken), 0)::integer from unnest(counted.ticks, counted.taken) as u (tick, taken)
-  where u.tick >= token_tick(at_now) - 50
+  where u.tick >= token_tick(at_now) - ticks_per_second()
 $$;

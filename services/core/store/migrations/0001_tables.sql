@@ -1127,7 +1127,7 @@ create table tenant_progress (
 ) with (fillfactor = 50);
 
 -- The tokens that an account or webhook endpoint with a rate limit used up within the last second: `taken[i]` of them at
--- `ticks[i]`, the oldest first. A tick is a fiftieth of a second since 1970, so a row has at most 51.
+-- `ticks[i]`, the oldest first. A tick is a fiftieth of a second (`ticks_per_second`), counted from 1970, so a row has at most 51.
 create table account_rates (
   account_id uuid not null,
   ticks bigint[] not null,
