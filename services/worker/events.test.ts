@@ -5,6 +5,7 @@ import { settle } from '#core/domain/sending/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
 import type { WaitingRow } from '#core/store/sending/lane.ts';
 import { createEvents } from './events.ts';
 
@@ -329,4 +330,17 @@ test('awaited receipts are counted by outcome, and accounts without receipts are
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: 'Messages never heard of', tenantId: 't1', providerId: 'p1', provider: 'twilio', messages: 3 },
   ]);
+});
+
+test('a refused receipt call is counted when it is first refused, and not when it is read again', async () => {
+  const metrics = createWorkerMetrics();
+  const events = createEvents(silentLogger, metrics, () => NOW);
+  const call = { tenantId: 't1', accountId: 'p1', wasRefused: false } as StoredReceiptCall;
+  const refused = { kind: 'forged', reason: 'signature_mismatch' } as const;
+  events.receiptCallRead('twilio', refused, call);
+  events.receiptCallRead('twilio', refused, { ...call, wasRefused: true });
+  events.receiptCallRead('unknown', { kind: 'unreadable' }, { ...call, wasRefused: true });
+  const text = await metrics.registry.metrics();
+  expect(text).toContain('despatch_receipts_total{provider="twilio",result="forged"} 1');
+  expect(text).not.toContain('result="unreadable"} 1');
 });

@@ -156,9 +156,9 @@ export function createEvents(
     receiptCallRead(
       provider: string,
       { kind }: CallReading,
-      { tenantId, accountId }: StoredReceiptCall,
+      { tenantId, accountId, wasRefused }: StoredReceiptCall,
     ): void {
-      if (kind !== 'forged' && kind !== 'unreadable') return;
+      if (wasRefused || (kind !== 'forged' && kind !== 'unreadable')) return;
       metrics.receipt(provider, kind);
       log.warn({ tenantId, providerId: accountId, provider, result: kind }, 'Receipt refused');
     },

@@ -87,7 +87,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   record_receipts: ['worker'],
   recipients_of: ['worker'],
   suppress_recipients: ['worker'],
-  take_receipt_calls: ['worker'],
+  claim_receipt_calls: ['worker'],
   settle_receipt_calls: ['worker'],
   oldest_receipt_seconds: ['worker'],
   expire_receipts: ['worker'],

@@ -12,6 +12,7 @@ import { createRefusals } from '../refusals.ts';
 import { callAdapter, type CallAdapterDeps } from '../accounts/call-adapter.ts';
 import type { SideTurn } from '../beside-sends/side-pace.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
+import { refusedAgainMs } from './refused-again.ts';
 import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
 import {
   REPORTS_AT_ONCE,
@@ -223,8 +224,9 @@ function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
   );
 }
 
-/** Returns when an undecided call is read again, in milliseconds; undefined for a call that is settled. */
+/** Returns when a call is read again that is undecided or was refused, in milliseconds; undefined for a call that is settled. */
 function againMs({ reading, call }: Settled): number | undefined {
+  if (reading.kind === 'forged') return refusedAgainMs(reading.reason, Date.now() - call.receivedMs);
   return reading.kind === 'undecided' ? againAfterMs(call) : undefined;
 }
 

@@ -57,21 +57,36 @@ test('calls that are settled together share a commit', async () => {
   const givenUp: ReadCall = { ...read(7), reading: { kind: 'undecided' } };
   const forged: ReadCall = { ...read(4), reading: { kind: 'forged', reason: 'signature_missing' } };
   const unreadable: ReadCall = { ...read(5), reading: { kind: 'unreadable' } };
-  await settleCalls([read(1), read(2), again, forged, unreadable, misconfigured, givenUp], deps);
+  const kept: ReadCall = {
+    ...read(8),
+    reading: { kind: 'forged', reason: 'signature_mismatch' },
+    againMs: 60_000,
+  };
+  const refusedBefore: ReadCall = {
+    ...read(9),
+    reading: kept.reading,
+    call: { ...read(9).call, wasRefused: true },
+  };
+  await settleCalls(
+    [read(1), read(2), again, forged, unreadable, misconfigured, givenUp, kept, refusedBefore],
+    deps,
+  );
   expect(commits).toEqual([
     {
       reports: [{ call_id: 1 }, { call_id: 2 }],
       begun: [],
-      done: [4, 5, 7, 1, 2],
+      done: [4, 5, 7, 9, 1, 2],
       again: [
         { id: 3, ms: 2_000, misconfigured: false },
         { id: 6, ms: 1_000, misconfigured: true },
+        { id: 8, ms: 60_000, misconfigured: false, refused: true },
       ],
       genuine: ['account 1', 'account 2'],
       refused: [
         { account_id: 'account 4', reason: 'signature_missing' },
         { account_id: 'account 5', reason: 'unreadable' },
         { account_id: 'account 7', reason: 'unreadable' },
+        { account_id: 'account 8', reason: 'signature_mismatch' },
       ],
     },
   ]);

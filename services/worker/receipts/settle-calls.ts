@@ -149,7 +149,9 @@ function rowsOf(pieces: readonly Piece[]): SettledReceiptCalls {
     begun: pieces.flatMap(({ of, isLast }) => (isLast ? [] : [of.call.id])),
     done: ended.flatMap(({ call, againMs }) => (againMs === undefined ? [call.id] : [])),
     again: ended.flatMap(({ call, reading, againMs: ms }) =>
-      ms === undefined ? [] : [{ id: call.id, ms, misconfigured: isMisconfigured(reading) }],
+      ms === undefined
+        ? []
+        : [{ id: call.id, ms, misconfigured: isMisconfigured(reading), refused: isRefused(reading) }],
     ),
     genuine: [...new Set(pieces.filter(isRead).map(({ of }) => of.call.accountId))],
     refused: ended.flatMap((one) => {
@@ -159,12 +161,21 @@ function rowsOf(pieces: readonly Piece[]): SettledReceiptCalls {
   };
 }
 
+/** Undefined is not sent. */
+function isRefused({ kind }: CallReading): true | undefined {
+  return kind === 'forged' ? true : undefined;
+}
+
 function isMisconfigured(reading: CallReading): boolean {
   return reading.kind === 'undecided' && reading.isMisconfigured === true;
 }
 
-/** Returns why nothing of the call, of the tenant's vendor or a forger, is believed; undefined if it is, or not settled yet. */
-function reasonOf({ reading, againMs }: Pick<ReadCall, 'reading' | 'againMs'>): string | undefined {
+/**
+ * Returns why nothing of the call, of the tenant's vendor or a forger, is believed; undefined if it is, if it is not settled yet,
+ * or if an earlier reading has told it.
+ */
+function reasonOf({ call, reading, againMs }: ReadCall): string | undefined {
+  if (call.wasRefused) return undefined;
   if (reading.kind === 'forged') return reading.reason;
   // No try could read it, and there will be no other.
   if (reading.kind === 'undecided' && againMs === undefined) return 'unreadable';

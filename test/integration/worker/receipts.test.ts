@@ -98,8 +98,12 @@ async function report({ url, body, secret = TOKEN, version = 1, minutesAgo = 0 }
 }
 const form = (sid: string, status: string, over: Record<string, string> = {}): string =>
   new URLSearchParams({ MessageSid: sid, MessageStatus: status, ...over }).toString();
+/** Calls that were not read. */
 const callsLeft = async (): Promise<number> =>
-  Number((await b.admin`select count(*) as n from despatch.receipt_calls`)[0]?.['n']);
+  Number((await b.admin`select count(*) as n from despatch.receipt_calls where not refused`)[0]?.['n']);
+/** Calls that are kept though their signature was refused. */
+const callsKept = async (): Promise<number> =>
+  Number((await b.admin`select count(*) as n from despatch.receipt_calls where refused`)[0]?.['n']);
 const receiptsLeft = async (): Promise<number> =>
   Number((await b.admin`select count(*) as n from despatch.receipts`)[0]?.['n']);
 
@@ -288,6 +292,101 @@ describe('an invalid receipt', () => {
     await report({ url: callback, body: '<html></html>' });
     await expect.poll(callsLeft).toBe(0);
     expect(await receiptsLeft()).toBe(0);
+  });
+});
+
+describe('a call with a refused signature', () => {
+  test('is applied once the secret of its account is mended and the account was checked', async () => {
+    const one = await sent();
+    await b.admin`delete from despatch.receipt_calls`;
+    await b.admin`update despatch.provider_accounts set receipt_refused_at = null, receipt_refused_reason = null`;
+    await report({ url: one.callback, body: form(one.sid, 'delivered'), secret: REPLACED });
+    await expect.poll(callsKept).toBe(1);
+    const refusedAt = async () =>
+      (
+        await b.admin`select receipt_refused_at as at from despatch.provider_accounts where id = ${b.accountId}`
+      )[0]?.['at'];
+    const shown = await refusedAt();
+    expect([await statusOf(one.seq), shown]).toEqual(['sent', expect.any(Date)]);
+    // Read once more in vain, which is not shown again.
+    await b.admin`update despatch.provider_accounts set receipt_refused_at = receipt_refused_at - interval '1 hour'`;
+    await b.admin`update despatch.receipt_calls set due_at = now()`;
+    await expect
+      .poll(async () => (await b.admin`select max(tries) as n from despatch.receipt_calls`)[0]?.['n'])
+      .toBe(2);
+    expect((await refusedAt()) < shown).toBe(true);
+    const [account] = await b.admin`update despatch.provider_accounts set previous_ciphertext = ciphertext,
+      previous_until = now() + interval '1 hour', version = version + 1 where id = ${b.accountId} returning version`;
+    await b.admin`select despatch.note_verification(${b.accountId}, ${account?.['version']}, 'valid', null)`;
+    await expect.poll(() => statusOf(one.seq)).toBe('delivered');
+    expect([await callsKept(), await eventsOf(one.seq)]).toEqual([0, ['message.delivered true']]);
+    await b.admin`update despatch.provider_accounts set previous_ciphertext = null, previous_until = null,
+      version = version + 1 where id = ${b.accountId}`;
+  });
+
+  test('is given up when it is a day old', async () => {
+    const one = await sent();
+    await b.admin`delete from despatch.receipt_calls`;
+    await report({
+      url: one.callback,
+      body: form(one.sid, 'delivered'),
+      secret: REPLACED,
+      minutesAgo: 24 * 60,
+    });
+    await expect.poll(async () => (await callsLeft()) + (await callsKept())).toBe(0);
+    expect(await statusOf(one.seq)).toBe('sent');
+  });
+
+  test.each([
+    ['1,000 of an account', 1_003, 1, 1_000],
+    ['8 MiB of an account', 20, 1024 * 1024, 8],
+  ])('is kept among %s at most', async (_, n, bytes, most) => {
+    await using stores = await setupStores();
+    const { tenantId } = await seedTenant(stores.admin);
+    const [loud, other] = [
+      await seedAccount(stores.admin, tenantId, { provider: 'twilio' }),
+      await seedAccount(stores.admin, tenantId, { provider: 'twilio' }),
+    ];
+    await plantCalls(stores.admin, loud, { tenantId, n, bytes });
+    await plantCalls(stores.admin, other, { tenantId, n: 2 });
+    const kept = async (): Promise<Record<string, number>> => {
+      const rows = await stores.admin<{ id: string; n: string }[]>`
+        select account_id as id, count(*) as n from despatch.receipt_calls group by account_id`;
+      return Object.fromEntries(rows.map((row) => [row.id, Number(row.n)]));
+    };
+    const none = { reports: [], begun: [], done: [], genuine: [], refused: [] };
+    const refuse = async (ids: readonly number[]) =>
+      stores.store.settleReceiptCalls({
+        ...none,
+        again: ids.map((id) => ({ id, ms: 60_000, misconfigured: false, refused: true })),
+      });
+    const idsLeft = async () =>
+      (await stores.admin<{ id: number }[]>`select id from despatch.receipt_calls order by id`).map(
+        ({ id }) => id,
+      );
+    const ids = await idsLeft();
+    // In two commits: those that were kept before count too.
+    await refuse(ids.slice(0, 5));
+    await refuse(ids.slice(5));
+    expect(await kept()).toEqual({ [loud]: most, [other]: 2 });
+    // Calls that are refused again keep their place.
+    await stores.admin`update despatch.receipt_calls set due_at = now()`;
+    await refuse(await idsLeft());
+    expect(await kept()).toEqual({ [loud]: most, [other]: 2 });
+  });
+
+  test('does not keep the replaced secret of its account', async () => {
+    await using stores = await setupStores();
+    const { tenantId } = await seedTenant(stores.admin);
+    const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
+    await plantCalls(stores.admin, accountId, { tenantId });
+    await stores.admin`update despatch.receipt_calls set received_at = now() - interval '2 hours'`;
+    await stores.admin`update despatch.provider_accounts set previous_ciphertext = 'x', previous_until = now() - interval '1 hour'
+      where id = ${accountId}`;
+    const forget = () => stores.admin`select despatch.forget_replaced_secrets() as n`;
+    expect((await forget())[0]?.['n']).toBe(0);
+    await stores.admin`update despatch.receipt_calls set refused = true`;
+    expect((await forget())[0]?.['n']).toBe(1);
   });
 });
 
@@ -771,9 +870,10 @@ test('a storm of receipt calls of one tenant does not delay the receipt of anoth
   const accountId = await seedAccount(b.admin, loud.tenantId, { provider: 'twilio', config });
   const stormLeft = async (): Promise<number> =>
     Number(
-      (await b.admin`select count(*) as n from despatch.receipt_calls where account_id = ${accountId}`)[0]?.[
-        'n'
-      ],
+      (
+        await b.admin`select count(*) as n from despatch.receipt_calls
+        where account_id = ${accountId} and not refused`
+      )[0]?.['n'],
     );
   const stop = new AbortController();
   const sending = (async () => {
@@ -796,7 +896,7 @@ test('two workers that take receipt calls concurrently take different ones', asy
   const taken = await stores.admin.begin(async (tx) => {
     const first = await tx<
       { id: number }[]
-    >`select id from despatch.take_receipt_calls(6, 1000, ${ANY}, 60000, '{}', '{}')`;
+    >`select id from despatch.claim_receipt_calls(6, 1000, ${ANY}, 60000, '{}', '{}')`;
     const second = await stores.store.takeReceiptCalls({ ...TAKE, most: 6, readable: [] });
     return [...first, ...second].map(({ id }) => id);
   });

@@ -226,6 +226,18 @@ describe('a message without a receipt within the receipt timeout of its route', 
     await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
   });
 
+  test('fails over beside calls whose signature was refused, and which are kept', async () => {
+    await setRoute();
+    const seq = await sent();
+    await b.admin`
+      insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at,
+        refused)
+      values (${tenant.tenantId}, ${accounts.first.id}, 'POST', 1, '', '{}', '', now(), 'infinity', true)`;
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+    await b.admin`delete from despatch.receipt_calls where due_at = 'infinity'`;
+  });
+
   test('has a failover event in log and feed that stores what decided it', async () => {
     await setRoute(['first', 'second', 'third'], TIMEOUT_MS, 7);
     await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${accounts.second.id}`;

@@ -118,6 +118,11 @@ test('oldestReceiptSeconds is the age of the oldest call that is not read or rec
   expect(await minutes()).toBe(15);
   await postpone(true);
   expect(await minutes()).toBe(0);
+  await postpone(false);
+  expect(await minutes()).toBe(15);
+  // With a refused signature.
+  await b.admin`update despatch.receipt_calls set refused = true`;
+  expect(await minutes()).toBe(0);
   await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
       received_at, due_at)
     values (gen_random_uuid(), gen_random_uuid(), 'POST', 1, '', '{}', '', now() - interval '7 minutes', now())`;

@@ -66,7 +66,7 @@ export const Provider = z
       })
       .nullable()
       .describe(
-        'The last call to `receiptUrl` that was refused; `at` is accurate to a minute. By its signature it did not come from the provider, which may sign with another secret. Nothing of it was applied. `unreadable`: it came from the provider, but not in its format, or it could not be read for two days, as with settings that cannot be used. `too_many_waiting`: there are more than 10,000 reports on messages that were never sent from here, so that no more are kept for a day; the account may be shared with another system.',
+        'The last call to `receiptUrl` that was refused; `at` is accurate to a minute. By its signature it did not come from the provider, which may sign with another secret. Nothing of it was applied, but it is kept for a day, and so are up to 999 others: if it turns out to be genuine after `config` or `secret` were mended and the account was checked, it is applied then. `unreadable`: it came from the provider, but not in its format, or it could not be read for two days, as with settings that cannot be used. `too_many_waiting`: there are more than 10,000 reports on messages that were never sent from here, so that no more are kept for a day; the account may be shared with another system.',
       ),
     receiptUrl: z
       .string()

@@ -1,6 +1,6 @@
 -- Deletes replaced ciphertexts that have been kept long enough, and public keys that no longer sign. Returns the number of rows. An
--- account's stays, for up to three days, while a receipt call is stored that arrived while it was valid: after an outage such a
--- call is read hours later.
+-- account's stays, for up to three days, while a receipt call is stored that arrived while it was valid and was not refused: after
+-- an outage such a call is read hours later.
 create or replace function forget_replaced_secrets() returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
@@ -13,7 +13,8 @@ begin
   where id = any (array(
     select p.id from provider_accounts p
     where p.previous_until <= now() and (p.previous_until <= now() - interval '3 days'
-      or not exists (select from receipt_calls c where c.account_id = p.id and c.received_at < p.previous_until))
+      or not exists (select from receipt_calls c where c.account_id = p.id and c.received_at < p.previous_until
+        and not c.refused))
     for no key update skip locked));
   get diagnostics accounts = row_count;
   update webhook_endpoints set previous_secret = null, previous_until = null

@@ -1,8 +1,9 @@
 -- Records the result of a credential check of this version of the account: `valid`, `invalid`, or `unknown` if the provider could
 -- not be asked, which does not speak for or against the account. Ignored if the account has changed since, because the change
--- requested a check of its own. Returns the account's new status, null if it did not change.
+-- requested a check of its own. Returns the account's new status, null if it did not change. Receipt calls of the account whose
+-- signature was refused are due at once: its settings or its secret may have been mended.
 create or replace function note_verification(for_account uuid, of_version integer, result text, why text) returns text
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
   before text;
   moved text;
@@ -25,6 +26,10 @@ begin
   if result = 'valid' then
     perform wake_deferred(for_account);
   end if;
+  -- A transaction that settles a call may wait for the account, so locked calls are left to their own time.
+  update receipt_calls c set due_at = clock_timestamp() where c.id = any (array(
+    select x.id from receipt_calls x where x.account_id = for_account and x.refused and x.due_at > clock_timestamp()
+    for update skip locked));
   return moved;
 end $$;
 

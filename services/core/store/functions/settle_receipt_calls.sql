@@ -1,7 +1,8 @@
 -- Replaces receipt calls by the receipts parsed from them, in one commit: a receipt is always in one of the two, whichever
 -- process dies. `reports`: the parsed receipts, each with its call's id; `begun`: calls that stay because more of their reports
--- follow; `done`: settled calls; `again`: {id, ms, misconfigured} of calls to read again after these milliseconds; `genuine`: accounts
--- whose calls were authentic; `refused`: {account_id, reason} of calls that were not, or that were given up.
+-- follow; `done`: settled calls; `again`: {id, ms, misconfigured, refused} of calls to read again after these milliseconds;
+-- `genuine`: accounts whose calls were authentic; `refused`: {account_id, reason} of calls that were not, or that were given up.
+-- Of an account, at most 1,000 calls with 8 MiB of bodies are kept with a refused signature; others are deleted.
 create or replace function settle_receipt_calls(reports json, begun bigint[], done bigint[], again json, genuine uuid[], refused json)
 returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -9,6 +10,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   at_now timestamptz := clock_timestamp();
   mine bigint[];
+  surplus bigint[];
   refusers uuid[] := array(select f.account_id from json_to_recordset(refused) as f (account_id uuid));
 begin
   -- Another worker may have settled a call whose lease ended: its reports are stored already.
@@ -29,10 +31,28 @@ begin
     provider_status, verified, happened_ms, report_key, nth)
   join receipt_calls c on c.id = r.call_id
   where r.call_id = any (mine);
-  delete from receipt_calls c where c.id = any (done);
+  if exists (select from json_to_recordset(again) as a (refused boolean) where a.refused) then
+    with call as (
+      select c.id, c.account_id, row_number() over own as nth, sum(octet_length(c.body)) over own as bytes
+      from json_to_recordset(again) as a (id bigint, refused boolean) join receipt_calls c on c.id = any (array[a.id])
+      where a.refused
+      window own as (partition by c.account_id order by c.id)
+    ), kept as (
+      -- Calls that are not due now: those of `again` are. Reads no more of them than an account may have.
+      select a.account_id, count(w.bytes) as calls, coalesce(sum(w.bytes), 0) as bytes
+      from (select distinct x.account_id from call x) a
+      left join lateral (
+        select octet_length(c.body) as bytes from receipt_calls c where c.account_id = a.account_id and c.due_at > at_now limit 1000
+      ) w on true
+      group by a.account_id
+    )
+    select array_agg(x.id) into surplus from call x join kept k on k.account_id = x.account_id
+    where k.calls + x.nth > 1000 or k.bytes + x.bytes > 8 * 1024 * 1024;
+  end if;
+  delete from receipt_calls c where c.id = any (done || surplus);
   update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity', tries = c.tries + 1,
-    misconfigured = coalesce(a.misconfigured, false)
-  from json_to_recordset(again) as a (id bigint, ms bigint, misconfigured boolean) where c.id = a.id;
+    misconfigured = coalesce(a.misconfigured, false), refused = c.refused or coalesce(a.refused, false)
+  from json_to_recordset(again) as a (id bigint, ms bigint, misconfigured boolean, refused boolean) where c.id = a.id;
   -- All rows are locked before one is changed, in the order in which other transactions lock them, to avoid deadlocks.
   perform from provider_accounts p
   where p.id = any (genuine || refusers)

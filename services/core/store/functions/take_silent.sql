@@ -4,7 +4,7 @@
 -- for no lock: `is_busy` marks messages that another transaction has locked. `is_behind`: receipts of the account that arrived within
 -- the time of the route in force, and after the call began, are not applied yet; `due_at` is put off while there are any. Only the
 -- account's first hundred receipts are looked at, because it may have hundreds of thousands: with as many older ones, later ones may
--- wait too.
+-- wait too. Calls whose signature was refused say nothing.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
   delivery_guarantee delivery_guarantee, discard boolean, has_content boolean, tenant_status text, is_held boolean,
@@ -69,7 +69,7 @@ begin
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
       coalesce((select bool_or(c.received_at between s.started_at and o.over_at)
           or count(*) = 100 and max(c.received_at) <= o.over_at from (
-          select y.received_at from receipt_calls y where y.account_id = s.account_id order by y.due_at limit 100) c), false)
+          select y.received_at from receipt_calls y where y.account_id = s.account_id and not y.refused order by y.due_at limit 100) c), false)
         or coalesce((select bool_or(r.received_at between s.started_at and o.over_at)
           or count(*) = 100 and max(r.received_at) <= o.over_at from (
           select y.received_at from receipts y where not y.waiting and coalesce(y.account_id, y.tenant_id) = s.account_id

@@ -717,10 +717,13 @@ create table receipt_calls (
   -- claim's update stays on its page (HOT).
   due_at timestamptz not null,
   leased_until timestamptz not null default '-infinity',
-  -- How often it was read without a decision. A call whose lease ended was not read.
+  -- How often it was read and left to be read again. A call whose lease ended was not read.
   tries smallint not null default 0,
   -- Whether the last of these found settings of the account that cannot be used.
-  misconfigured boolean not null default false
+  misconfigured boolean not null default false,
+  -- Whether one of these refused its signature. Such calls are kept for a day, some of each account: the account's secret or
+  -- `PUBLIC_BASE_URL` may be wrong, and is then mended.
+  refused boolean not null default false
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 -- Read once and deleted: compression would cost more than it saves.
 alter table receipt_calls alter body set storage external;

@@ -16,8 +16,10 @@ export type StoredReceiptCall = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly receivedMs: number;
-  /** Number of this reading: one more than those that decided nothing. A lease that ended is none. */
+  /** Number of this reading: one more than those after which it stayed. A lease that ended is none. */
   readonly tries: number;
+  /** Whether an earlier reading refused its signature. */
+  readonly wasRefused: boolean;
   /** Trace context of the span in which the api received it; null if nothing was traced. */
   readonly traceparent: string | null;
 };
@@ -50,8 +52,16 @@ export type SettledReceiptCalls = {
   readonly begun: readonly number[];
   /** Ids of settled calls. */
   readonly done: readonly number[];
-  /** Calls to parse again later. `misconfigured`: for that their account needs other settings. */
-  readonly again: readonly { readonly id: number; readonly ms: number; readonly misconfigured: boolean }[];
+  /**
+   * Calls to parse again later. `misconfigured`: for that their account needs other settings. `refused`: their signature was
+   * refused; those for which their account has no room are deleted.
+   */
+  readonly again: readonly {
+    readonly id: number;
+    readonly ms: number;
+    readonly misconfigured: boolean;
+    readonly refused?: boolean | undefined;
+  }[];
   /** Accounts that received a genuine call. */
   readonly genuine: readonly string[];
   readonly refused: readonly { readonly account_id: string; readonly reason: string }[];

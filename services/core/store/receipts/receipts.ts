@@ -58,7 +58,7 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
     /** Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled. */
     takeReceiptCalls: ({ most, bytesMax, bodyMax, leaseMs, readable, without = [] }: TakeReceiptCalls) =>
       rowsOf<StoredReceiptCall>(
-        sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${bodyMax}, ${leaseMs}, ${[...readable]}::text[],
+        sql`select * from claim_receipt_calls(${most}, ${bytesMax}, ${bodyMax}, ${leaseMs}, ${[...readable]}::text[],
           ${[...without]}::uuid[])`,
       ),
     async settleReceiptCalls({

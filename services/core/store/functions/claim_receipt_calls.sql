@@ -2,12 +2,13 @@
 -- leased to the caller for `lease_ms`, and are claimed again if not settled by then. `bytes_max`: maximum for their bodies,
 -- without the oldest call, which is always included; `body_max`: for each body. `readable`: providers that the caller can parse.
 -- Calls for others are left for a day to a worker that can, as during a rollout, and then claimed without a version, as those of
--- a deleted account are. `without`: tenants to skip. `tries`: one more than the readings that decided nothing.
-create or replace function take_receipt_calls(
+-- a deleted account are. `without`: tenants to skip. `tries`: one more than the readings after which the call stayed. `was_refused`:
+-- whether one of these refused its signature.
+create or replace function claim_receipt_calls(
   most integer, bytes_max integer, body_max integer, lease_ms integer, readable text[], without uuid[])
 returns table (
   id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
-  headers jsonb, body bytea, received_ms bigint, tries smallint, traceparent text)
+  headers jsonb, body bytea, received_ms bigint, tries smallint, was_refused boolean, traceparent text)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
@@ -84,7 +85,7 @@ begin
       join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
     where c.id = t.id
     returning c.id, c.tenant_id, c.account_id, t.version, c.method, c.receipt_version, c.query, c.headers, c.body,
-      floor(extract(epoch from c.received_at) * 1000)::bigint, (c.tries + 1)::smallint, c.traceparent;
+      floor(extract(epoch from c.received_at) * 1000)::bigint, (c.tries + 1)::smallint, c.refused, c.traceparent;
 end $$;
 
-grant execute on function take_receipt_calls(integer, integer, integer, integer, text[], uuid[]) to despatch_worker;
+grant execute on function claim_receipt_calls(integer, integer, integer, integer, text[], uuid[]) to despatch_worker;
