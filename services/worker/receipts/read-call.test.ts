@@ -13,7 +13,11 @@ const BASE = 'https://hooks.example';
 const KEY = createSecretKey(Buffer.alloc(32, 1));
 const QUERY = '?id=e8077d803532c0b5937c639b60216938&reference=none&status=delivered';
 
-function read(headers: Readonly<Record<string, string>>, secrets: Record<string, unknown>) {
+function read(
+  headers: Readonly<Record<string, string>>,
+  secrets: Record<string, unknown>,
+  wasRefused = false,
+) {
   const provider = findProvider('messagebird');
   if (provider === undefined) throw new Error('messagebird is part of the catalog');
   return readCall(
@@ -30,7 +34,7 @@ function read(headers: Readonly<Record<string, string>>, secrets: Record<string,
       receivedMs: Date.now(),
       traceparent: null,
       tries: 1,
-      wasRefused: false,
+      wasRefused,
     },
     [{ id: ACCOUNT_ID, provider, version: 1, config: {}, secrets, row: null }],
     undefined as never,
@@ -63,6 +67,12 @@ test('a report counts as verified only with a signature, not because of its secr
     reports: [{ verified: false }],
   });
   expect(await read({}, secrets)).toMatchObject({ kind: 'forged' });
+});
+
+test('a call that was refused before counts only if it is signed', async () => {
+  const secrets = { accessKey: 'key', signingKey: 'signing' };
+  expect(await read(signed(secrets), secrets, true)).toMatchObject({ kind: 'read' });
+  expect(await read({}, { accessKey: 'key' }, true)).toMatchObject({ kind: 'forged' });
 });
 
 /** Reads a call of SendGrid's with this body. */

@@ -71,6 +71,9 @@ export async function readCall(
   if (timed(() => hasTooManyValues(stored.body))) return { kind: 'unreadable' };
   const verdict = await timed(() => judge(call, definition, accounts, context));
   if (verdict.kind !== 'genuine') return verdict;
+  // Without its secret an account takes unsigned calls, but none that it refused before.
+  if (stored.wasRefused && verdict.isUnsigned === true)
+    return { kind: 'forged', reason: 'signature_mismatch' };
   const parsed = timed(() => definition.parse(call));
   if (parsed.kind !== 'receipts') return parsed;
   if (parsed.receipts.length > ELEMENTS_MAX) return { kind: 'unreadable' };

@@ -1,12 +1,8 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '#core/domain/text/duration.ts';
 import type { ForgeryReason } from '#providers/receipt.ts';
 
-/** Verdicts that change when the account's secret or settings, or `PUBLIC_BASE_URL`, are mended. */
-const MENDABLE: ReadonlySet<ForgeryReason> = new Set([
-  'signature_missing',
-  'signature_mismatch',
-  'unknown_sender',
-]);
+/** Verdicts on signed calls, which change when the account's secret or settings, or `PUBLIC_BASE_URL`, are mended. */
+const MENDABLE: ReadonlySet<ForgeryReason> = new Set(['signature_mismatch', 'unknown_sender']);
 
 /**
  * Returns when a call with a refused signature is read again, in milliseconds; undefined if it is given up. A secret or a public
