@@ -3,7 +3,7 @@ import { AppError } from '#core/domain/fault/app-error.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import { storeRoute } from '#core/store/accounts/routes.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
-import { assertMatches, etagOf } from '../http/routes/if-match.ts';
+import { assertMatches, assertNoneMatches, etagOf } from '../http/routes/if-match.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
@@ -52,7 +52,7 @@ function set(deps: AdminDeps): RouteModule {
     operation: 'setRoute',
     summary: "Set a channel's route",
     description:
-      'Takes effect within a second, for messages that are sent from then on and for waiting messages that need another account. With `If-Match`, or `version` in the body, it is refused if the route was changed in the meantime. Setting the route that is already in force changes nothing.',
+      'Takes effect within a second, for messages that are sent from then on and for waiting messages that need another account. With `If-Match`, or `version` in the body, it is refused if the route was changed in the meantime; with `If-None-Match: *` it is refused if a route is set. Setting the route that is already in force changes nothing.',
     tag,
     auth: { kind: 'bearer', role: 'admin' },
     params: ChannelParams,
@@ -67,6 +67,7 @@ function set(deps: AdminDeps): RouteModule {
       const stored = await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
         const before = await currentRoute(tenantId, tx, channel);
         assertMatches(request.ifMatch, before.version);
+        assertNoneMatches(request.ifNoneMatch, before.version);
         if (body.version !== undefined && body.version !== before.version)
           throw new AppError('version_mismatch');
         const route = toNewRoute(body);

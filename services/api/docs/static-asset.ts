@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { namesTag } from './names-tag.ts';
+import { namesTag } from '../http/names-tag.ts';
 
 export type StaticAssetOptions = {
   readonly contentType: string;

@@ -159,6 +159,11 @@ export const PARAMETERS = {
     'The version that the change is based on, as in the header `ETag`; `*` matches any version. If the version differs, the change is refused.',
     { type: 'string', pattern: IF_MATCH.source },
   ),
+  IfNoneMatch: header(
+    'If-None-Match',
+    'Versions that the change must not replace, as in the header `ETag`; `*` names every version but 0, so that only the first change is made.',
+    { type: 'string' },
+  ),
 };
 
 function headerParameters({ auth, method, docs }: DocumentedRoute): Json[] {
@@ -167,7 +172,7 @@ function headerParameters({ auth, method, docs }: DocumentedRoute): Json[] {
   if (auth.kind === 'either') names.push('TenantSlugOfBearer');
   if (auth.kind !== 'key' && auth.kind !== 'none') names.push('AppName');
   if (docs.idempotent) names.push('IdempotencyKey');
-  if (docs.versioned === true && method !== 'get') names.push('IfMatch');
+  if (docs.versioned === true && method !== 'get') names.push('IfMatch', 'IfNoneMatch');
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 

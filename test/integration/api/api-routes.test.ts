@@ -147,6 +147,16 @@ describe('a route', () => {
     expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 412, 412, 412]);
   });
 
+  test('is set only once by changes that ask for none to be set', async () => {
+    const replies = await Promise.all(
+      [ids[0], ids[1]].map((id) => put(priority(id), { 'if-none-match': '*' })),
+    );
+    expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 412]);
+    expect(replies.find(({ status }) => status === 412)?.body.code).toBe('version_mismatch');
+    const refused = await put(priority(ids[2]), { 'if-none-match': '"0", "1"' });
+    expect([refused.status, (await asAdmin('GET', PATH)).body.version]).toEqual([412, 1]);
+  });
+
   test('is limited to the maximum number of steps', async () => {
     const many = await Promise.all(Array.from({ length: ROUTE_STEPS_MAX - 2 }, () => account()));
     const full = await put(priority(...many, ids[0], ids[1]));

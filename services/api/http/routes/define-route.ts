@@ -143,6 +143,7 @@ function factsOf(request: FastifyRequest): RequestFacts {
     bodyBytes,
     traceparent: span?.traceparent ?? null,
     ifMatch: request.headers['if-match'] ?? null,
+    ifNoneMatch: request.headers['if-none-match'] ?? null,
     accept: request.headers.accept ?? '',
   };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { assertMatches, etagOf } from './if-match.ts';
+import { assertMatches, assertNoneMatches, etagOf } from './if-match.ts';
 
 test.each([
   [null, 3],
@@ -23,4 +23,26 @@ test.each([
   ['"99999999999"', 'validation_failed'],
 ])('If-Match %s does not match version 3: %s', (header, code) => {
   expect(() => assertMatches(header, 3)).toThrow(expect.objectContaining({ code }));
+});
+
+test.each([
+  [null, 3],
+  // Nobody has set the resource.
+  ['*', 0],
+  ['"2"', 3],
+  ['"2", W/"4"', 3],
+])('If-None-Match %s lets version %d change', (header, version) => {
+  expect(() => assertNoneMatches(header, version)).not.toThrow();
+});
+
+test.each([
+  ['*', 3],
+  ['"3"', 3],
+  ['"0"', 0],
+  ['W/"3"', 3],
+  ['"2", W/"3"', 3],
+])('If-None-Match %s does not let version %d change', (header, version) => {
+  expect(() => assertNoneMatches(header, version)).toThrow(
+    expect.objectContaining({ code: 'version_mismatch' }),
+  );
 });

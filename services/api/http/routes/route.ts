@@ -27,7 +27,7 @@ export type RouteDocs = {
   /** Answers with a file: its possible types, each with an example. */
   readonly download?: Readonly<Record<string, string>>;
   readonly errors: readonly ErrorCode[];
-  /** Answers with `ETag`; a change takes `If-Match`. */
+  /** Answers with `ETag`; a change takes `If-Match` and `If-None-Match`. */
   readonly versioned?: true;
   readonly examples?: Examples;
 };
@@ -67,6 +67,8 @@ export type RequestFacts = {
   readonly traceparent: string | null;
   /** The header `If-Match`; null without one. */
   readonly ifMatch: string | null;
+  /** The header `If-None-Match`; null without one. */
+  readonly ifNoneMatch: string | null;
   /** The header `Accept`; empty without one. */
   readonly accept: string;
 };
@@ -134,7 +136,7 @@ export type Route<
    * @param sent the body as the client sent it, in one spelling and without the key.
    */
   readonly fingerprinted?: (sent: unknown) => unknown;
-  /** Answers with `ETag`; a change takes `If-Match`. */
+  /** Answers with `ETag`; a change takes `If-Match` and `If-None-Match`. */
   readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
   readonly status?: number;

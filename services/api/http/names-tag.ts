@@ -1,4 +1,4 @@
-import { sameTag } from '../http/same-tag.ts';
+import { sameTag } from './same-tag.ts';
 
 /**
  * Returns whether an `If-None-Match` names this entity tag, by the weak comparison (RFC 9110, 13.1.2). `*` names every tag.
