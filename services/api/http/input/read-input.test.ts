@@ -15,6 +15,22 @@ test('a field named __proto__ is refused, not dropped', () => {
   );
 });
 
+test('a field that is given twice is refused, with its path', () => {
+  for (const [text, field] of [
+    ['{"to":"+15550000001","to":"+15550000002"}', 'to'],
+    ['{"messages":[{"to":"a"},{"to":"b","to":"b"}]}', 'messages.1.to'],
+  ] as const) {
+    expect(() => read(text)).toThrow(
+      expect.objectContaining({
+        code: 'validation_failed',
+        details: [{ field, rule: 'single', message: 'Must be given once' }],
+      }),
+    );
+  }
+  const once = '{"to":"a","data":{"to":"a"},"list":[{"to":":"},{"to":""}]}';
+  expect(read(once)).toEqual(JSON.parse(once));
+});
+
 test.each(['{"a":1}x', '{"a":', '\u00ff', '{"a":1,}'])('invalid JSON is refused: %s', (text) => {
   expect(() => read(text)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
 });

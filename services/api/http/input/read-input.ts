@@ -7,6 +7,7 @@ import { ruleText } from '#core/domain/text/rule-text.ts';
 import { shortName } from '#core/domain/text/short-name.ts';
 import { rememberInput, type ParsedInput } from './parsed-input.ts';
 import { caseAliasesOf, conflictAt, NO_NAMES, resolveAliases, type FieldNames } from './case-aliases.ts';
+import { countNames, repeatedName } from './repeated-name.ts';
 import { partsOf, shapeOf } from './schema-parts.ts';
 import { countBoundsOf, countFaults } from './count-bounds.ts';
 
@@ -21,7 +22,8 @@ const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 /**
  * Reads a JSON body.
  * @returns undefined for an empty body.
- * @throws AppError for bytes that are not UTF-8 or not JSON, too deep nesting, too many values, or text that is not Unicode.
+ * @throws AppError for bytes that are not UTF-8 or not JSON, too deep nesting, too many values, text that is not Unicode, or a
+ * name that an object has twice: whoever checked the request on its way may have read the other value.
  */
 export function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
@@ -33,7 +35,10 @@ export function readJson(bytes: Buffer): unknown {
   } catch {
     throw new AppError('malformed_json');
   }
-  new Inspection(SUSPECT_ESCAPE.test(text)).visit(value);
+  const inspection = new Inspection(SUSPECT_ESCAPE.test(text));
+  inspection.visit(value);
+  if (countNames(text) !== inspection.names)
+    throw faultAt(repeatedName(text) ?? [], 'single', 'be given once');
   return value;
 }
 
@@ -42,6 +47,8 @@ class Inspection {
   readonly #inspectTexts: boolean;
   readonly #trail: (string | number)[] = [];
   #values = 0;
+  /** How many names the objects that were visited have in all. */
+  names = 0;
 
   /** @param inspectTexts false where the texts are known to be valid. */
   constructor(inspectTexts: boolean) {
@@ -62,6 +69,7 @@ class Inspection {
       return;
     }
     for (const name of Object.keys(value)) {
+      this.names += 1;
       if (this.#inspectTexts && !isText(name))
         throw faultAt(this.#trail, 'characters', `have names of ${TEXT}`);
       // Copying the object would silently drop the key, or set the copy's prototype.
