@@ -109,6 +109,8 @@ describe('invalid rows', () => {
     ['{"channel":"push"}', '1 address required'],
     ['{"channel":"push","address":null,"hashed":true}', '1 address required'],
     ['{"address":"a"}', '1 channel required'],
+    ['{"channel":"push","address":"a","address":"b"}', '1 address single'],
+    ['{"channel":"push","address":"a","note":{"to":1,"to":2}}', '1 note.to single'],
     ['{"channel":"sms","address":"ann@example.com"}', '1 address address'],
     ['{"channel":"push","address":7}', '1 address type'],
     ['{"channel":"push","address":"a","reason":"bored"}', '1 reason enum'],

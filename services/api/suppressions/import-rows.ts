@@ -1,8 +1,10 @@
 import { AppError, validationFailed, type ErrorDetail } from '#core/domain/fault/app-error.ts';
 import { ruleText } from '#core/domain/text/rule-text.ts';
+import { shortName } from '#core/domain/text/short-name.ts';
 import { unguarded } from '../http/lists/csv.ts';
 import { csvRecords } from '../http/input/csv-records.ts';
 import { brokenRules, isText } from '../http/input/read-input.ts';
+import { countNames, repeatedName } from '../http/input/repeated-name.ts';
 import { textLines } from '../http/input/text-lines.ts';
 import type { Upload } from '../http/input/upload.ts';
 import { checkSuppression, hasExpired, type CheckedSuppression } from './suppression-entry.ts';
@@ -67,8 +69,14 @@ function parsed(text: string): { readonly sent: object } | ErrorDetail {
   } catch {
     return broken('Must be a JSON object');
   }
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? { sent: value as object } : { ...broken('Must be a JSON object'), rule: 'type' };
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { ...broken('Must be a JSON object'), rule: 'type' };
+  }
+  // A row that is not flat has more names, too.
+  const repeated = countNames(text) > Object.keys(value).length ? repeatedName(text) : undefined;
+  if (repeated === undefined) return { sent: value };
+  const field = repeated.map((name) => shortName(String(name))).join('.');
+  return { field, rule: 'single', message: 'Must be given once' };
 }
 
 function* csvRows(bytes: Buffer, options: ImportRowsOptions): Generator<ImportRow, void> {
