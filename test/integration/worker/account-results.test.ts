@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
+import { requestVerification } from '#core/store/accounts/provider-accounts.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { type MessageBench, setupMessages, terms } from '#test/support/setup-messages.ts';
@@ -95,6 +98,25 @@ describe('provider accounts', () => {
     expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
   });
 
+  test('the answer of a check that began before another one was requested does not count', async () => {
+    await using b = await setupMessages();
+    const request = () => requested(b);
+    await request();
+    const [earlier] = [...(await b.store.loadAccounts(await b.store.takeVerifications(10))).values()];
+    await request();
+    expect(
+      await b.store.noteVerification(b.accountId, earlier?.version ?? 0, 'invalid', 'forbidden'),
+    ).toBeNull();
+    expect(await invalidated(b)).toMatchObject({ status: 'unverified', status_reason: null });
+    const later = await b.store.loadAccounts(await b.store.takeVerifications(10));
+    const version = later.get(b.accountId)?.version ?? 0;
+    expect(await b.store.noteVerification(b.accountId, version, 'valid', null)).toBe('active');
+    expect(
+      await b.store.noteVerification(b.accountId, earlier?.version ?? 0, 'invalid', 'forbidden'),
+    ).toBeNull();
+    expect(await invalidated(b)).toMatchObject({ status: 'active' });
+  });
+
   test('credential checks are limited per tenant, so that other tenants are checked too', async () => {
     await using b = await setupMessages();
     const loud = await seedTenant(b.admin);
@@ -131,6 +153,14 @@ describe('provider accounts', () => {
     expect(await b.claimDue(10, 0)).toMatchObject([{ retries: 0, attempt: 2 }]);
   });
 });
+
+/** Requests a check as the api does. */
+function requested(b: MessageBench): Promise<void> {
+  const tenantId = b.tenant.tenantId as TenantId;
+  return withTenant(b.api, tenantId, (tx) =>
+    requestVerification(tenantId, tx, b.accountId as ProviderAccountId),
+  );
+}
 
 async function invalidated(b: MessageBench) {
   const [row] = await b.admin`select status, status_reason, verified_at from despatch.provider_accounts`;

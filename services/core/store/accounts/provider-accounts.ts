@@ -28,7 +28,7 @@ export type ProviderAccount = {
   readonly configPublic: Record<string, unknown>;
   readonly rateLimitPerSecond: number | null;
   readonly secretVersion: number;
-  /** Incremented by every change of settings, secret or use. */
+  /** Incremented by every change of settings, secret or use, and by every request for a check. */
   readonly version: number;
   /** Null until the current settings and secret have been checked. */
   readonly lastVerification: Verification | null;
@@ -210,14 +210,17 @@ export async function setAccountStatus(
     where tenant_id = ${tenantId} and id = ${id} and may_move_account('tenant', status, ${status})`;
 }
 
-/** Requests a credential check, which a worker makes. */
+/**
+ * Requests a credential check, which a worker makes. Increments the version, so that the result of a check that began before does
+ * not count.
+ */
 export async function requestVerification(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
 ): Promise<void> {
   await tx`
-    update provider_accounts set verify_requested_at = now(), updated_at = now()
+    update provider_accounts set verify_requested_at = now(), version = version + 1, updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and status not in ('disabled', 'deleted')`;
 }
 

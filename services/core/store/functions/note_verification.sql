@@ -1,7 +1,8 @@
 -- Records the result of a credential check of this version of the account: `valid`, `invalid`, or `unknown` if the provider could
 -- not be asked, which does not speak for or against the account. Ignored if the account has changed since, because the change
--- requested a check of its own. Returns the account's new status, null if it did not change. Receipt calls of the account whose
--- signature was refused are due at once: its settings or its secret may have been mended.
+-- requested a check of its own, and if another check was requested since. Returns the account's new status, null if it did not
+-- change. Receipt calls of the account whose signature was refused are due at once: its settings or its secret may have been
+-- mended.
 create or replace function note_verification(for_account uuid, of_version integer, result text, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
