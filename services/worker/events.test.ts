@@ -40,6 +40,7 @@ const MESSAGE = {
   accountStatus: 'active',
   accountVersion: 1,
   isHealthStale: false,
+  isAccountMoved: false,
   isAccountRefused: false,
   rateLimitPerSecond: null,
   discard: false,

@@ -21,6 +21,7 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     accountStatus: 'active',
     accountVersion: 1,
     isHealthStale: false,
+    isAccountMoved: false,
     isAccountRefused: false,
     provider: 'made-up',
     attempt: 1,
@@ -155,4 +156,24 @@ test('no call is repeated after the idempotency key expired, and no probe is use
     receiptsExpected: true,
   });
   expect([calls(), released(), breakers.health('account')]).toEqual([1, 2, 'healthy']);
+});
+
+test.each(['key', 'lookup'] as const)(
+  'no call is repeated at another server than the first one, which alone knows of it by %s',
+  async (dedupe) => {
+    const { breakers, deliver, calls, released } = setup(undefined, undefined, { dedupe });
+    const repeated = { ...message(60_000), ambiguous: 1, ambiguousSince: new Date(), isAccountMoved: true };
+    expect(await deliver(repeated)).toMatchObject({
+      outcome: { kind: 'ambiguous', failure: { code: 'account_moved' } },
+      receiptsExpected: true,
+    });
+    expect([calls(), released(), breakers.health('account')]).toEqual([0, 1, 'healthy']);
+  },
+);
+
+test('a call is repeated at another server if duplicates are not prevented anyway', async () => {
+  const { deliver, calls } = setup(undefined, undefined, { dedupe: 'none' });
+  const repeated = { ...message(60_000), ambiguous: 1, ambiguousSince: new Date(), isAccountMoved: true };
+  expect((await deliver(repeated)).outcome).toMatchObject({ kind: 'accepted' });
+  expect(calls()).toBe(1);
 });

@@ -3,6 +3,7 @@ import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Completion } from '#core/store/sending/completion.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
+import { simulatorFor } from '#providers/registry.ts';
 import { createRecorder, type RecorderDeps } from './recorder.ts';
 
 /** Returns a message; messages differ by number only. */
@@ -35,6 +36,7 @@ const message = (seq: number): ClaimedMessage => ({
   accountStatus: 'active',
   accountVersion: 1,
   isHealthStale: false,
+  isAccountMoved: false,
   isAccountRefused: false,
   rateLimitPerSecond: null,
   discard: false,
@@ -89,6 +91,23 @@ test('an attempt is recorded with the duration and end of its provider call, if 
     [undefined, undefined],
   ]);
 });
+
+test.each(['key', 'lookup'] as const)(
+  'a message that may have been sent through another server of its account ends as unknown, in spite of a %s',
+  async (dedupe) => {
+    const b = setup((rows) => Promise.resolve(all(rows)));
+    const failure = { class: 'unknown', code: 'account_moved' } as const;
+    const provider = { ...simulatorFor('sms'), dedupe };
+    const since = { ambiguous: 1, ambiguousSince: new Date() };
+    const settled = (isAccountMoved: boolean) =>
+      b.recorder.record(
+        { ...message(1), ...since, isAccountMoved },
+        { outcome: { kind: 'ambiguous', failure }, provider },
+      );
+    expect(await settled(false)).toMatchObject({ status: 'deferred' });
+    expect(await settled(true)).toMatchObject({ status: 'unknown', reason: 'ambiguous_attempt' });
+  },
+);
 
 test('an unavailable database delays a record but loses none', async () => {
   let away = 2;

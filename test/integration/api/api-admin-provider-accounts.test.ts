@@ -619,6 +619,19 @@ describe('changing a provider account', () => {
     },
   );
 
+  test('only settings that name another server or vendor account count as a move', async () => {
+    const id = await created(twilio());
+    const { publicConfig } = twilio();
+    const secretConfig = { authToken: CANARY };
+    await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: { ...publicConfig, from: '+15550000002' } });
+    await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig, secretConfig });
+    await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig });
+    expect((await row(id))['moved_at']).toBeNull();
+    const other = { ...publicConfig, account_sid: `AC${'1'.repeat(32)}` };
+    expect((await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: other, secretConfig })).status).toBe(200);
+    expect((await row(id))['moved_at']).toBeInstanceOf(Date);
+  });
+
   test('settings that differ only in spelling keep the status and request no verification', async () => {
     const id = await created(twilio());
     await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;

@@ -82,6 +82,7 @@ describe('claims', () => {
       provider: 'simulator-sms',
       accountVersion: 1,
       isHealthStale: false,
+      isAccountMoved: false,
       isAccountRefused: false,
     });
   });

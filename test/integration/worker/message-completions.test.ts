@@ -53,6 +53,24 @@ describe('completions', () => {
     expect(await states(b)).toEqual(['sending']);
   });
 
+  test('a repeated attempt shows whether the account has moved since the first ambiguous one', async () => {
+    await using b = await setupMessages();
+    const failure = { class: 'unknown', code: 'timeout' } as const;
+    const isMoved: (boolean | undefined)[] = [];
+    await b.admin`update despatch.provider_accounts set moved_at = now() - interval '1 minute'`;
+    let [message] = await b.store.claim(await b.accept(), terms());
+    for (let i = 0; i < 2; i++) {
+      isMoved.push(message?.isAccountMoved);
+      if (message === undefined) throw new Error('not claimed');
+      const ambiguous = completionOf(message, { kind: 'ambiguous', failure });
+      await b.store.complete([{ ...ambiguous, status: 'deferred', final: false, next_attempt_ms: 0 }]);
+      [message] = await b.claimDue(10, 0);
+      isMoved.push(message?.isAccountMoved);
+      await b.admin`update despatch.provider_accounts set moved_at = now()`;
+    }
+    expect(isMoved).toEqual([false, false, false, true]);
+  });
+
   test('a late acceptance makes a message sent that was unknown after its lease expired', async () => {
     await using b = await setupMessages();
     const [zombie] = await b.store.claim(

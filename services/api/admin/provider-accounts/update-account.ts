@@ -10,6 +10,7 @@ import {
 import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, parsePublicConfig } from '#providers/registry.ts';
+import { secretRouteChanges } from '#providers/secret-route.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
@@ -43,7 +44,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
     operation: 'updateProvider',
     summary: 'Change a provider account',
     description:
-      'Absent fields keep their values. `publicConfig` replaces all settings, null removes them. A change of where or how the secret is sent (host, port, encryption, user, account at the vendor) requires `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts automatically. 409 `invalid_state`: the account was changed by another call in the meantime.',
+      'Absent fields keep their values. `publicConfig` replaces all settings, null removes them. A change of where or how the secret is sent (host, port, encryption, user, account at the vendor) requires `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts automatically. A message whose last call got no answer before such a change is not sent again to the new server: it ends as `unknown`, unless the provider does not prevent duplicates anyway. 409 `invalid_state`: the account was changed by another call in the meantime.',
     tag: accountRouteTag,
     auth: accountRouteWriter,
     params: IdParams,
@@ -85,6 +86,9 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
           label,
           rateLimitPerSecond,
           configPublic: publicConfig,
+          isMove:
+            publicConfig !== undefined &&
+            secretRouteChanges(provider, before.configPublic, publicConfig).length > 0,
         });
         const details = changesOf(provider, current, await requireAccount(caller, change.tx, id));
         await change.audit('provider.updated', id, {}, details);

@@ -147,6 +147,8 @@ export type ProviderChange = {
   readonly label?: string | undefined;
   readonly rateLimitPerSecond?: number | null | undefined;
   readonly configPublic?: Record<string, unknown> | undefined;
+  /** Whether these settings name another server, or another account of the vendor. Default: false. */
+  readonly isMove?: boolean;
 };
 
 export async function updateAccount(
@@ -155,12 +157,13 @@ export async function updateAccount(
   id: ProviderAccountId,
   change: ProviderChange,
 ): Promise<void> {
-  const { label, rateLimitPerSecond, configPublic } = change;
+  const { label, rateLimitPerSecond, configPublic, isMove = false } = change;
   await tx`
     update provider_accounts set updated_at = now()
       ${label === undefined ? tx`` : tx`, label = ${label}`}
       ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
       ${configPublic === undefined ? tx`` : tx`, config_public = ${JSON.stringify(configPublic)}::text::json`}
+      ${isMove ? tx`, moved_at = clock_timestamp()` : tx``}
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 

@@ -177,6 +177,8 @@ create table provider_accounts (
   reported_at timestamptz,
   receipt_refused_at timestamptz,
   receipt_refused_reason text,
+  -- When it last moved to another server, or to another account of the vendor.
+  moved_at timestamptz,
   -- Version of the token in the receipt URL. The previous version is valid until `receipt_grace_until`.
   receipt_version integer not null default 1,
   receipt_grace_until timestamptz,
@@ -1006,6 +1008,9 @@ create view claimed_message with (security_invoker) as
     -- A lost attempt may be the first ambiguous one.
     coalesce(l.ambiguous_since, case when l.lease_until <= clock_timestamp() then l.started_at end) as ambiguous_since,
     p.status as account_status, p.version as account_version, coalesce(p.auth_failures > 0, false) as is_account_refused,
+    -- The change may have been committed five seconds after its time, so long as a transaction may take, and calls went to the former
+    -- server until then.
+    coalesce(p.moved_at + interval '5 seconds' > coalesce(l.ambiguous_since, l.started_at), false) as is_account_moved,
     -- A worker with waiting messages probes the account each minute, and stores that: the one that stored this health has ended.
     coalesce(p.health <> 'healthy' and p.updated_at < clock_timestamp() - interval '5 minutes', false) as is_health_stale,
     -- For a slowed channel at most what it may send per second: its messages too are claimed from their lane only.

@@ -42,6 +42,11 @@ export type ClaimedMessage = {
   readonly isHealthStale: boolean;
   /** Whether the credential of its account was refused since its last success that was stored. */
   readonly isAccountRefused: boolean;
+  /**
+   * Whether its account has moved to another server or vendor account since the first ambiguous attempt, or since this one if none
+   * was ambiguous.
+   */
+  readonly isAccountMoved: boolean;
   /** In segments; null without a limit. */
   readonly rateLimitPerSecond: number | null;
   /** Whether to delete the content as soon as no provider needs it. */
