@@ -107,12 +107,16 @@ export function testEndpointRoute(deps: WebhookDeps): RouteModule {
     },
   });
 
-  /** @throws AppError `dependency_unavailable` when no worker has answered in time. */
+  /**
+   * @throws AppError `not_found` when the endpoint was deleted meanwhile, because no worker calls it then;
+   * `dependency_unavailable` when no worker has answered in time.
+   */
   async function resultOf(tenantId: TenantId, test: string, gone: AbortSignal): Promise<unknown> {
     const until = performance.now() + WAIT_MS;
     while (performance.now() < until) {
       if (gone.aborted) throw abandoned();
       const result = await withTenant(sql, tenantId, (tx) => findEndpointTest(tenantId, tx, test));
+      if (result === null) throw new AppError('not_found');
       if (result !== undefined) return result;
       await sleep(LOOK_EVERY_MS, undefined, { signal: gone }).catch(() => undefined);
     }

@@ -60,6 +60,15 @@ describe('testing an endpoint', () => {
     expect((await asAdmin('POST', `${ENDPOINTS_PATH}/${randomUUID()}/test`)).status).toBe(404);
   });
 
+  test('is 404 as soon as the endpoint is deleted, because no worker calls it any more', async () => {
+    const { id } = await create();
+    const answer = asAdmin('POST', `${ENDPOINTS_PATH}/${id}/test`);
+    await asked(id);
+    await asAdmin('DELETE', `${ENDPOINTS_PATH}/${id}`);
+    expect(faultsOf(await answer)).toEqual([404, 'not_found']);
+    expect(await rowsOf(id)).toEqual([]);
+  });
+
   test('is 503 after twenty seconds without a worker', async () => {
     const { id } = await create();
     const began = performance.now();

@@ -22,11 +22,11 @@ export async function askEndpointTest(
   return row?.id;
 }
 
-/** Returns the exchange as the worker stored it; undefined while there is none. */
+/** Returns the exchange as the worker stored it; undefined while there is none, null if its endpoint was deleted, and it too. */
 export async function findEndpointTest(tenantId: TenantId, tx: TransactionSql, id: string): Promise<unknown> {
   const [row] = await tx<{ result: unknown }[]>`
     select result from endpoint_tests where tenant_id = ${tenantId} and id = ${id}`;
-  return row?.result ?? undefined;
+  return row === undefined ? null : (row.result ?? undefined);
 }
 
 export async function dropEndpointTest(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
