@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
-import { requestVerification } from '#core/store/accounts/provider-accounts.ts';
+import { requestVerification, rotateReceiptUrl } from '#core/store/accounts/provider-accounts.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { completionOf } from '#test/support/completion-of.ts';
@@ -115,6 +115,21 @@ describe('provider accounts', () => {
       await b.store.noteVerification(b.accountId, earlier?.version ?? 0, 'invalid', 'forbidden'),
     ).toBeNull();
     expect(await invalidated(b)).toMatchObject({ status: 'active' });
+  });
+
+  test('a check under way when the receipt URL is replaced is due again at once', async () => {
+    await using b = await setupMessages();
+    const tenantId = b.tenant.tenantId as TenantId;
+    const rotate = () =>
+      withTenant(b.api, tenantId, (tx) =>
+        rotateReceiptUrl(tenantId, tx, b.accountId as ProviderAccountId, 0),
+      );
+    await rotate();
+    expect(await b.store.takeVerifications(10)).toEqual([]);
+    await requested(b);
+    expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
+    await rotate();
+    expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
   });
 
   test('credential checks are limited per tenant, so that other tenants are checked too', async () => {

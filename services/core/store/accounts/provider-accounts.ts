@@ -230,7 +230,8 @@ export async function requestVerification(
 type RotatedUrl = { readonly receiptVersion: number; readonly previousUntil: Date | null };
 
 /**
- * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies.
+ * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies. The result of a check that
+ * is under way then does not count: the check is due again at once.
  * @returns until when the former URL is valid too; null if it is not.
  */
 export async function rotateReceiptUrl(
@@ -243,7 +244,8 @@ export async function rotateReceiptUrl(
     await tx`
       update provider_accounts set receipt_version = receipt_version + 1, version = version + 1, updated_at = now(),
         receipt_grace_until = case when ${graceSeconds}::integer > 0
-          then now() + make_interval(secs => ${graceSeconds}::integer) end
+          then now() + make_interval(secs => ${graceSeconds}::integer) end,
+        verify_requested_at = case when verify_requested_at is not null then now() end
       where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
       returning receipt_version, receipt_grace_until as previous_until`.values(),
   );
