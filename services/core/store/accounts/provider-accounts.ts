@@ -230,8 +230,8 @@ export async function requestVerification(
 type RotatedUrl = { readonly receiptVersion: number; readonly previousUntil: Date | null };
 
 /**
- * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies. The result of a check that
- * is under way then does not count: the check is due again at once.
+ * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies. The result of a check
+ * that is under way then does not count: the check is due again at once.
  * @returns until when the former URL is valid too; null if it is not.
  */
 export async function rotateReceiptUrl(

@@ -1008,8 +1008,8 @@ create view claimed_message with (security_invoker) as
     -- A lost attempt may be the first ambiguous one.
     coalesce(l.ambiguous_since, case when l.lease_until <= clock_timestamp() then l.started_at end) as ambiguous_since,
     p.status as account_status, p.version as account_version, coalesce(p.auth_failures > 0, false) as is_account_refused,
-    -- The change may have been committed five seconds after its time, so long as a transaction may take, and calls went to the former
-    -- server until then.
+    -- The change may have been committed five seconds after its time, so long as a transaction may take, and calls went to the
+    -- former server until then.
     coalesce(p.moved_at + interval '5 seconds' > coalesce(l.ambiguous_since, l.started_at), false) as is_account_moved,
     -- A worker with waiting messages probes the account each minute, and stores that: the one that stored this health has ended.
     coalesce(p.health <> 'healthy' and p.updated_at < clock_timestamp() - interval '5 minutes', false) as is_health_stale,
