@@ -236,13 +236,13 @@ describe('a body', () => {
     expect((await send(PUSH)).status).toBe(202);
   });
 
-  test('with a duplicate name has the last value, in the response and in the stored message', async () => {
+  test('with a duplicate name is refused and stores no message', async () => {
     const { status, body } = await send(
       '{"channel":"sms","to":"+15550000001","to":"+15550000002","body":"a"}',
     );
-    expect([status, body.to]).toEqual([202, '+15550000002']);
-    const stored = await call(target.api.origin, 'GET', `/v1/messages/${body.id as string}`, { key });
-    expect(stored.body.to).toBe('+15550000002');
+    expect([status, body.details]).toMatchObject([400, [{ field: 'to', rule: 'single' }]]);
+    const listed = await call(target.api.origin, 'GET', '/v1/messages?channel=sms', { key });
+    expect(listed.body.items).not.toContainEqual(expect.objectContaining({ to: '+15550000002' }));
   });
 
   test.each(['gzip', 'br', 'deflate', 'identity, gzip', 'zstd'])(

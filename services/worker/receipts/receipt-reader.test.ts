@@ -63,7 +63,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     receiptKey: createSecretKey(Buffer.alloc(32)),
     loadIds: createIdLoader(async () => Buffer.alloc(16)),
     store: {
-      async takeReceiptCalls({ bodyMax, without = [] }) {
+      async claimReceiptCalls({ bodyMax, without = [] }) {
         passedOver.push(without);
         const taken = calls.filter(
           ({ tenantId, body }) => !without.includes(tenantId) && body.length <= bodyMax,

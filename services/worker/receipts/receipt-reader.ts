@@ -25,7 +25,7 @@ import {
 export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids' | 'spent'> &
   Omit<CallAdapterDeps, 'signal'> & {
     readonly loadIds: LoadIds;
-    readonly store: Pick<WorkerStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
+    readonly store: Pick<WorkerStore, 'claimReceiptCalls' | 'settleReceiptCalls'>;
     readonly accounts: Pick<Accounts, 'inForce'>;
     readonly onRead: (provider: string, reading: CallReading, call: StoredReceiptCall) => void;
     readonly pace: ReceiptPace;
@@ -141,7 +141,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
     const without = new Set(withSurplus === 'everyone' ? [] : withSurplus);
     for (const { tenants } of later.values()) for (const tenantId of tenants) without.add(tenantId);
     lookedAt = performance.now();
-    return store.takeReceiptCalls({
+    return store.claimReceiptCalls({
       most: CALLS_AT_ONCE,
       bytesMax: BODY_BYTES_AT_ONCE,
       bodyMax: onlySmall ? SMALL_BODY_BYTES : BODY_BYTES_MAX,

@@ -479,7 +479,7 @@ test('a flood of receipt calls to one account does not delay those to another', 
   await store(loud, 5_000, '1 hour');
   await store(quiet, 3, '1 second');
   const accountsOf = async (most: number, bytesMax: number) =>
-    (await stores.store.takeReceiptCalls({ ...TAKE, most, bytesMax, readable: [] })).map(
+    (await stores.store.claimReceiptCalls({ ...TAKE, most, bytesMax, readable: [] })).map(
       ({ accountId }) => accountId,
     );
   const first = await accountsOf(10, 1_000_000);
@@ -501,7 +501,7 @@ test('a batch takes the small receipt call of one account beside large calls of 
     plantCalls(stores.admin, accountId, { n: calls, bytes });
   for (let account = 0; account < 3; account++) await store(randomUUID(), 3, 100_000);
   await store(quiet, 1, 100);
-  const [first, ...rest] = await stores.store.takeReceiptCalls({ ...TAKE, bytesMax: 150_000, readable: [] });
+  const [first, ...rest] = await stores.store.claimReceiptCalls({ ...TAKE, bytesMax: 150_000, readable: [] });
   const taken = [first, ...rest].map(
     (call) => `${call?.accountId === quiet ? 'quiet' : 'other'} ${call?.body.length}`,
   );
@@ -726,7 +726,7 @@ test('a receipt call settled in several commits stores each report once and ends
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId });
-  const [call] = await stores.store.takeReceiptCalls(TAKE);
+  const [call] = await stores.store.claimReceiptCalls(TAKE);
   const id = call?.id ?? 0;
   const report = { call_id: id, happened_ms: 0 } as CallReportRow;
   const none = { begun: [], done: [], again: [], genuine: [], refused: [] };
@@ -751,7 +751,7 @@ test('a receipt call counts its undecided readings, and not the times that a lea
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId });
   const take = async () => {
-    const [call] = await stores.store.takeReceiptCalls({
+    const [call] = await stores.store.claimReceiptCalls({
       most: 10,
       bytesMax: 1_000,
       bodyMax: ANY,
@@ -774,7 +774,7 @@ test('reports are due in the order in which their receipt calls arrived, in any 
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId, n: 20 });
-  const calls = await stores.store.takeReceiptCalls({ ...TAKE, most: 20 });
+  const calls = await stores.store.claimReceiptCalls({ ...TAKE, most: 20 });
   const ids = calls.map(({ id }) => id).toSorted((a, b) => b - a);
   const reports = ids.flatMap((id) =>
     ['first', 'second'].map((nth) => ({ call_id: id, happened_ms: 0, report_key: `${id} ${nth}` })),
@@ -798,7 +798,7 @@ test('receipt calls of a provider unknown to a worker are left to other workers 
   for (const accountId of accounts.values()) await plantCalls(stores.admin, accountId, { tenantId });
   const nameOf = (id: string) => [...accounts].find(([, one]) => one === id)?.[0];
   const take = async (...readable: string[]) =>
-    (await stores.store.takeReceiptCalls({ ...TAKE, readable }))
+    (await stores.store.claimReceiptCalls({ ...TAKE, readable }))
       .map(({ accountId }) => nameOf(accountId) ?? '')
       .toSorted((a, b) => a.localeCompare(b));
   expect(await take('twilio')).toEqual(['gone', 'twilio']);
@@ -811,7 +811,7 @@ test('receipt calls of a provider unknown to a worker are left to other workers 
   // It is then taken as a call that nobody can read.
   await stores.admin`update despatch.receipt_calls set leased_until = '-infinity'`;
   const versions = Object.fromEntries(
-    (await stores.store.takeReceiptCalls(TAKE)).map((call) => [
+    (await stores.store.claimReceiptCalls(TAKE)).map((call) => [
       nameOf(call.accountId) ?? '',
       call.accountVersion,
     ]),
@@ -828,7 +828,7 @@ test('a tenant with many accounts takes no more of a batch than one with few', a
       n: 12,
       age: '1 hour',
     });
-  const taken = await stores.store.takeReceiptCalls({ ...TAKE, most: 20 });
+  const taken = await stores.store.claimReceiptCalls({ ...TAKE, most: 20 });
   const ofLoud = taken.filter(({ tenantId }) => tenantId === loud.tenantId);
   expect([taken.length, ofLoud.length]).toEqual([20, 10]);
   expect(new Set(ofLoud.map(({ accountId }) => accountId)).size).toBe(10);
@@ -841,7 +841,7 @@ test('a batch with a maximum body size leaves larger receipt calls', async () =>
   for (const bytes of [2_000, 100, 3_000, 200])
     await plantCalls(stores.admin, accountId, { tenantId, bytes });
   const sizesOf = async (bodyMax: number) =>
-    (await stores.store.takeReceiptCalls({ ...TAKE, bytesMax: 10_000, bodyMax }))
+    (await stores.store.claimReceiptCalls({ ...TAKE, bytesMax: 10_000, bodyMax }))
       .map(({ body }) => body.length)
       .toSorted((a, b) => a - b);
   expect(await sizesOf(1_000)).toEqual([100, 200]);
@@ -858,7 +858,7 @@ test('a batch leaves the receipt calls of excluded tenants for later', async () 
       age: '1 hour',
     });
   const take = async (without: readonly string[]) =>
-    (await stores.store.takeReceiptCalls({ ...TAKE, without })).map(({ tenantId }) => tenantId);
+    (await stores.store.claimReceiptCalls({ ...TAKE, without })).map(({ tenantId }) => tenantId);
   expect(await take([loud.tenantId])).toEqual([quiet.tenantId, quiet.tenantId]);
   expect(await take([])).toEqual(Array.from({ length: 4 }, () => loud.tenantId));
 });
@@ -897,7 +897,7 @@ test('two workers that take receipt calls concurrently take different ones', asy
     const first = await tx<
       { id: number }[]
     >`select id from despatch.claim_receipt_calls(6, 1000, ${ANY}, 60000, '{}', '{}')`;
-    const second = await stores.store.takeReceiptCalls({ ...TAKE, most: 6, readable: [] });
+    const second = await stores.store.claimReceiptCalls({ ...TAKE, most: 6, readable: [] });
     return [...first, ...second].map(({ id }) => id);
   });
   expect([taken.length, new Set(taken).size]).toEqual([12, 12]);

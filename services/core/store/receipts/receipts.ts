@@ -12,7 +12,7 @@ import { camelRows } from '../query/camel-rows.ts';
 import { suppressCaused } from '../suppressions/caused-suppressions.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 
-type TakeReceiptCalls = {
+type ClaimReceiptCalls = {
   readonly most: number;
   /** Of all bodies, without the oldest call's. */
   readonly bytesMax: number;
@@ -56,7 +56,7 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
       await bounded(sql`select record_receipts('[]', '[]', '{}', ${asJson(sql, [...receipts])}, '{}', '[]')`);
     },
     /** Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled. */
-    takeReceiptCalls: ({ most, bytesMax, bodyMax, leaseMs, readable, without = [] }: TakeReceiptCalls) =>
+    claimReceiptCalls: ({ most, bytesMax, bodyMax, leaseMs, readable, without = [] }: ClaimReceiptCalls) =>
       rowsOf<StoredReceiptCall>(
         sql`select * from claim_receipt_calls(${most}, ${bytesMax}, ${bodyMax}, ${leaseMs}, ${[...readable]}::text[],
           ${[...without]}::uuid[])`,
