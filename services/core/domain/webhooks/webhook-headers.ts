@@ -1,3 +1,5 @@
+import { REDACTED_LENGTH_MIN } from './redacted-length.ts';
+
 /** One violated rule, with the header's name. The message never repeats a value. */
 export type WebhookHeaderFault = { readonly name: string; readonly rule: string; readonly message: string };
 
@@ -46,18 +48,15 @@ export function shownHeader(name: string, value: string): string {
   return value.length < SHOWN_FROM ? '…' : `…${value.slice(-4)}`;
 }
 
-/** Shorter texts are no secrets, and would occur within ordinary words. */
-const HIDDEN_FROM = 8;
-
 /**
  * Returns the texts to redact if a receiver repeats the headers: values, the parts after a word such as `Bearer`, and the user and the
  * password of a login of the scheme Basic, as the receiver decodes them.
  */
 export function hiddenInHeaders(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
-    const whole = isSecretHeader(name) || value.length >= HIDDEN_FROM ? [value] : [];
+    const whole = isSecretHeader(name) || value.length >= REDACTED_LENGTH_MIN ? [value] : [];
     const parts = [...value.split(/[ ,;]+/), ...loginParts(value)];
-    return [...whole, ...parts.filter((part) => part !== value && part.length >= HIDDEN_FROM)];
+    return [...whole, ...parts.filter((part) => part !== value && part.length >= REDACTED_LENGTH_MIN)];
   });
 }
 

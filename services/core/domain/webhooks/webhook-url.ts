@@ -1,4 +1,5 @@
 import { calledHost, HOST_BLOCKED, type IsBlockedHost } from '../account/tenant-host.ts';
+import { REDACTED_LENGTH_MIN } from './redacted-length.ts';
 
 export type WebhookUrlRules = {
   /** Whether the operator permits deliveries without TLS. */
@@ -48,18 +49,17 @@ export function shownUrl(text: string): string {
   return text.slice(0, start) + fields.map((field) => `${/^[^=]*=/.exec(field)?.[0] ?? ''}…`).join('&');
 }
 
-/** Shorter texts are no secret, and would be found in every other word. */
-const HIDDEN_FROM = 8;
-
 /**
- * What of a URL must not be kept where a receiver says it back: the values of its query as written, as sent, which is with more
- * escapes, and as meant.
+ * Returns the texts to redact if a receiver repeats the URL: the values of its query as written, as sent (with more escapes), and
+ * decoded.
  */
 export function hiddenInUrl(text: string): string[] {
   const written = queryValues(text);
   const sent = queryValues(URL.parse(text)?.search ?? '');
-  const meant = written.map((value) => new URLSearchParams(`v=${value}`).get('v') ?? '');
-  return [...new Set([...written, ...sent, ...meant])].filter(({ length }) => length >= HIDDEN_FROM);
+  const decoded = written.map((value) => new URLSearchParams(`v=${value}`).get('v') ?? '');
+  return [...new Set([...written, ...sent, ...decoded])].filter(
+    ({ length }) => length >= REDACTED_LENGTH_MIN,
+  );
 }
 
 function queryValues(url: string): string[] {
