@@ -9,19 +9,19 @@ const failure = (code: string) =>
 type Ended = {
   readonly days?: readonly string[];
   readonly ended?: number | 'elsewhere' | Error;
-  /** By how many seconds the database's clock is ahead of the worker's. */
-  readonly aheadSeconds?: number;
+  /** By how many seconds the worker's clock is ahead of the database's. */
+  readonly offsetSeconds?: number;
 };
 
 /** Runs upkeep. @param ended the answer of the end of outlived messages, or how it fails. */
 async function run(
   result: Partial<Maintained> | 'elsewhere',
-  { days = ['2026-01-05'], ended = 0, aheadSeconds = 0 }: Ended = {},
+  { days = ['2026-01-05'], ended = 0, offsetSeconds = 0 }: Ended = {},
 ) {
   const told: string[] = [];
   const outcome = await maintain({
     store: {
-      clockSeconds: async () => Date.now() / 1_000 + aheadSeconds,
+      clockOffsetSeconds: async () => offsetSeconds,
       makePartitions: async () => (
         told.push('make'),
         result === 'elsewhere' ? result : { ...NOTHING, ...result }
@@ -97,18 +97,18 @@ test('an error is reported although another worker does the rest', async () => {
 });
 
 test('nothing is ended or dropped while the database is hours ahead of the worker, but partitions are made', async () => {
-  const { told, outcome } = await run({ failures: [{ what: 'feed', error: 1 }] }, { aheadSeconds: 3_700 });
+  const { told, outcome } = await run({ failures: [{ what: 'feed', error: 1 }] }, { offsetSeconds: -3_700 });
   expect(told).toEqual(['make', 'reported']);
   expect(outcome).toMatchObject({
     message: 'Upkeep failed for: feed, clock',
     errors: [1, { message: "The database's clock is 3700 seconds ahead of this process's" }],
   });
-  expect((await run('elsewhere', { aheadSeconds: 3_700 })).told).toEqual(['make']);
+  expect((await run('elsewhere', { offsetSeconds: -3_700 })).told).toEqual(['make']);
 });
 
-test.each([3_500, -3_700])(
-  'upkeep is done if the database is %i seconds ahead of the worker',
-  async (aheadSeconds) => {
-    expect(await run({}, { aheadSeconds })).toEqual({ outcome: undefined, told: ['maintain', 'reported'] });
+test.each([-3_500, 3_700])(
+  'upkeep is done if the worker is %i seconds ahead of the database',
+  async (offsetSeconds) => {
+    expect(await run({}, { offsetSeconds })).toEqual({ outcome: undefined, told: ['maintain', 'reported'] });
   },
 );

@@ -1,4 +1,3 @@
-import { epochMs } from '#core/domain/clock.ts';
 import { isUnreachable } from '#core/domain/storage/database-fault.ts';
 import type { Maintained, UpkeepFailure } from '#core/store/upkeep/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
@@ -7,7 +6,7 @@ import { throwFailures } from './throw-failures.ts';
 export type MaintainDeps = {
   readonly store: Pick<
     WorkerStore,
-    'clockSeconds' | 'unsettledDays' | 'endOutlived' | 'maintain' | 'makePartitions'
+    'clockOffsetSeconds' | 'unsettledDays' | 'endOutlived' | 'maintain' | 'makePartitions'
   >;
   /** Called by the worker that did the upkeep, also where parts of it failed. */
   readonly onMaintained: (result: Maintained) => void;
@@ -15,8 +14,8 @@ export type MaintainDeps = {
   readonly retrySoon: () => void;
 };
 
-/** The database's clock decides what is over. If it is further ahead than this, it or the worker's is wrong. */
-const AHEAD_SECONDS_MAX = 3_600;
+/** The database's clock decides what is over. If this process's is further behind it, one of the two is wrong. */
+const BEHIND_SECONDS_MAX = 3_600;
 const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
 
 /**
@@ -32,14 +31,14 @@ export async function maintain({
   retrySoon,
 }: MaintainDeps): Promise<'unfinished' | undefined> {
   const failures: UpkeepFailure[] = [];
-  const aheadSeconds = (await store.clockSeconds()) - epochMs() / 1_000;
-  if (aheadSeconds > AHEAD_SECONDS_MAX) {
+  const offsetSeconds = await store.clockOffsetSeconds();
+  if (offsetSeconds < -BEHIND_SECONDS_MAX) {
     const made = await store.makePartitions();
     if (made !== 'elsewhere') {
       onMaintained(made);
       failures.push(...made.failures);
     }
-    const text = `The database's clock is ${Math.round(aheadSeconds)} seconds ahead of this process's`;
+    const text = `The database's clock is ${Math.round(-offsetSeconds)} seconds ahead of this process's`;
     failures.push({ what: 'clock', error: new Error(text) });
     throwFailures(failures);
   }

@@ -1,3 +1,4 @@
+import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { boundedQueries, type Bounded } from '../query/bounded-queries.ts';
 import { endOutlived, type OutlivedPage } from './outlived-messages.ts';
@@ -11,8 +12,7 @@ export function upkeepStore(sql: Sql, bounded: Bounded) {
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
     /** Releases events that still wait for their order although their endpoint no longer asks for it. Returns how many. */
     releaseDeliveries: (most: number) => count(sql`select release_deliveries(${most}) as n`),
-    /** Returns the time by the database's clock, in seconds since the epoch. */
-    clockSeconds: () => count(sql`select extract(epoch from clock_timestamp())::float8 as n`),
+    clockOffsetSeconds: () => bounded(clockOffsetSeconds(sql)),
     /** Returns the purge days that have come and whose records are still needed. */
     unsettledDays: async (): Promise<string[]> =>
       (await bounded(sql<{ day: string }[]>`select unsettled_days() as day`)).map(({ day }) => day),
