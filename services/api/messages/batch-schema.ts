@@ -8,7 +8,8 @@ import { inputReader } from '../http/input/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { idempotencyKeyField } from '../http/routes/idempotency.ts';
-import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
+import { ACCEPTED_EXAMPLE, AcceptedMessage } from './accepted-message.ts';
+import { SEND_MESSAGE_EXAMPLES } from './send-message-examples.ts';
 import { SendMessage } from './send-message-schema.ts';
 
 /** An item after parsing: a message, what was sent of it and warnings about it, or the fault found in it. */
@@ -83,7 +84,9 @@ export const SendBatch = z
   .meta({
     id: 'SendBatch',
     description: 'Messages to send with one request.',
-    examples: [{ mode: 'permissive', messages: [EXAMPLES.sms.value, EXAMPLES.push.value] }],
+    examples: [
+      { mode: 'permissive', messages: [SEND_MESSAGE_EXAMPLES.sms.value, SEND_MESSAGE_EXAMPLES.push.value] },
+    ],
   });
 export type SendBatch = {
   readonly mode: (typeof BATCH_MODES)[number];

@@ -16,7 +16,8 @@ import { defineRoute } from '../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import { addressOf } from './message-address.ts';
-import { Message, toMessage } from './message-view.ts';
+import { Message } from './message-schema.ts';
+import { toMessage } from './message-view.ts';
 
 export type CancelMessageDeps = {
   readonly sql: Sql;

@@ -23,7 +23,8 @@ import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import { timeField } from '../http/input/time-field.ts';
 import { addressOf } from './message-address.ts';
-import { Message, toMessage } from './message-view.ts';
+import { Message } from './message-schema.ts';
+import { toMessage } from './message-view.ts';
 import { tooFar } from './new-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 

@@ -32,7 +32,8 @@ import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { refusalOf } from './refusal-of.ts';
 import { rejectionReason } from './rejection-reason.ts';
 import { retriedMessage, type Retried } from './retried-message.ts';
-import { ACCEPTED_EXAMPLE, AcceptedMessage, type AcceptMetrics } from './send-message.ts';
+import { ACCEPTED_EXAMPLE, AcceptedMessage } from './accepted-message.ts';
+import type { AcceptMetrics } from './send-message.ts';
 import { uuidField } from '../http/input/fields.ts';
 
 export type RetryMessageDeps = {

@@ -28,7 +28,8 @@ import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch } from './prepare-batch.ts';
 import { rejectionReason } from './rejection-reason.ts';
 import { rememberedRefusal } from './remembered-refusal.ts';
-import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
+import { SEND_MESSAGE_EXAMPLES } from './send-message-examples.ts';
+import type { AcceptMetrics, SendMessageDeps } from './send-message.ts';
 import { SEND_BYTES_MAX } from './send-message-schema.ts';
 
 export type SendBatchDeps = Omit<SendMessageDeps, 'batcher' | 'metrics'> & {
@@ -234,14 +235,14 @@ const BATCH_EXAMPLES = {
     summary: 'each message its own result',
     value: {
       messages: [
-        { ...EXAMPLES.sms.value, idempotencyKey: 'order-1042-shipped' },
-        { ...EXAMPLES.email.value, externalId: 'order-1043' },
+        { ...SEND_MESSAGE_EXAMPLES.sms.value, idempotencyKey: 'order-1042-shipped' },
+        { ...SEND_MESSAGE_EXAMPLES.email.value, externalId: 'order-1043' },
       ],
     },
   },
   strict: {
     summary: 'all or none',
-    value: { mode: 'strict', messages: [EXAMPLES.sms.value, EXAMPLES.push.value] },
+    value: { mode: 'strict', messages: [SEND_MESSAGE_EXAMPLES.sms.value, SEND_MESSAGE_EXAMPLES.push.value] },
   },
 };
 

@@ -1,10 +1,8 @@
-import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { unavailable, type AppError } from '#core/domain/fault/app-error.ts';
-import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
+import { type Channel } from '#core/domain/message/channel.ts';
 import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { SMS_ENCODINGS } from '#core/domain/message/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { RejectionReason } from '#core/platform/telemetry/api-metrics.ts';
 import type { AcceptRow, Verdict } from '#core/store/messages/acceptance.ts';
@@ -19,7 +17,6 @@ import type { RateMemory } from '../caches/rate-memory.ts';
 import type { UncountedSends } from '../auth/uncounted-sends.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
-import { warningsField } from '../http/routes/request-warnings.ts';
 import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { rejectionReason } from './rejection-reason.ts';
@@ -27,6 +24,8 @@ import { rememberedRefusal } from './remembered-refusal.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { Answer, RouteContext, RouteModule } from '../http/routes/route.ts';
 import { messageClock, type MessageClock } from './message-clock.ts';
+import { AcceptedMessage } from './accepted-message.ts';
+import { SEND_MESSAGE_EXAMPLES } from './send-message-examples.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 
 export type AcceptMetrics = {
@@ -48,39 +47,6 @@ export type SendMessageDeps = {
   readonly uncounted: Pick<UncountedSends, 'note' | 'noteBatch'>;
   readonly metrics: AcceptMetrics;
 };
-
-/** The example of an accepted message, for a single send, a batch and a replay. */
-export const ACCEPTED_EXAMPLE = {
-  id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
-  status: 'queued',
-  channel: 'sms',
-  to: '+15550000001',
-  enqueuedAt: '2026-01-15T09:30:00.000Z',
-  segments: 1,
-  encoding: 'GSM-7',
-} as const;
-
-export const AcceptedMessage = z
-  .object({
-    id: z.uuid(),
-    status: z.enum(['queued', 'scheduled']).describe('`scheduled` with a `sendAt` in the future.'),
-    channel: z.enum(CHANNELS),
-    to: z.string().describe('Echo of the recipient.'),
-    enqueuedAt: z.iso.datetime(),
-    scheduledAt: z.iso
-      .datetime()
-      .optional()
-      .describe('Only for a `scheduled` message: when it will be sent.'),
-    segments: z.int().min(1).max(255).optional().describe('Only for `sms`.'),
-    encoding: z.enum(SMS_ENCODINGS).optional().describe('Only for `sms`.'),
-    test: z.boolean().optional().describe('True with a test key: no provider is called. Else absent.'),
-    ...warningsField,
-  })
-  .meta({
-    id: 'AcceptedMessage',
-    description: 'A message that is accepted and stored.',
-    examples: [ACCEPTED_EXAMPLE],
-  });
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;
 
@@ -224,52 +190,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     status: 202,
     response: AcceptedMessage,
     errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
-    examples: EXAMPLES,
+    examples: SEND_MESSAGE_EXAMPLES,
     handler: send,
   });
 }
-
-export const EXAMPLES = {
-  sms: { summary: 'sms', value: { channel: 'sms', to: '+15550000001', body: 'Your code is 1234' } },
-  email: {
-    summary: 'email',
-    value: {
-      channel: 'email',
-      to: 'delivered@simulator.invalid',
-      from: 'Acme <hello@example.com>',
-      subject: 'Welcome',
-      bodyHtml: '<p>Welcome!</p>',
-      bodyText: 'Welcome!',
-    },
-  },
-  scheduled: {
-    summary: 'sms, later',
-    value: {
-      channel: 'sms',
-      to: '+15550000001',
-      body: 'Your appointment is today',
-      sendAt: '2026-01-15T09:30:00.000Z',
-    },
-  },
-  push: {
-    summary: 'push',
-    value: {
-      channel: 'push',
-      to: 'delivered',
-      title: 'Hello',
-      body: 'You have mail',
-      data: { screen: 'inbox' },
-    },
-  },
-  whatsapp: {
-    summary: 'whatsapp',
-    value: {
-      channel: 'whatsapp',
-      to: '+15550000001',
-      template: { name: 'order_shipped', language: 'en_US', variables: ['1234'] },
-    },
-  },
-};
 
 function replayOf(body: Accepted): Answer<Accepted> {
   return { body, replayed: true, messageId: body.id };
