@@ -9,7 +9,7 @@ import { createApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import { collectProcessMetrics } from '#core/platform/telemetry/process-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
-import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
+import { clockOffsetSeconds } from '#core/store/upkeep/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
 import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { checkAtStart } from '#core/platform/process/check-at-start.ts';

@@ -7,7 +7,7 @@ import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
 import { collectProcessMetrics } from '#core/platform/telemetry/process-metrics.ts';
 import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
-import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
+import { clockOffsetSeconds } from '#core/store/upkeep/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
 import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { watchForEnd } from '#core/platform/process/shutdown.ts';

@@ -11,7 +11,7 @@ import { collectProcessMetrics } from '#core/platform/telemetry/process-metrics.
 import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
-import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
+import { clockOffsetSeconds } from '#core/store/upkeep/clock-offset.ts';
 import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
 import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { checkAtStart } from '#core/platform/process/check-at-start.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
+import { clockOffsetSeconds } from '#core/store/upkeep/clock-offset.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';

@@ -1,6 +1,6 @@
-import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { boundedQueries, type Bounded } from '../query/bounded-queries.ts';
+import { clockOffsetSeconds } from './clock-offset.ts';
 import { endOutlived, type OutlivedPage } from './outlived-messages.ts';
 import { maintainPartitions, makePartitions } from './partitions.ts';
 

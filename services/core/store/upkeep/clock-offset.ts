@@ -1,5 +1,5 @@
 import type { EpochClock } from '#core/domain/clock.ts';
-import { withDeadline, type Sql } from './postgres.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 
 const DEADLINE_MS = 5_000;
 
