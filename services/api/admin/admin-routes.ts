@@ -1,5 +1,5 @@
 import type { AdminDeps } from './admin-deps.ts';
-import { apiKeyRoutes } from './api-keys.ts';
+import { apiKeyRoutes } from './api-keys/api-key-routes.ts';
 import { auditLogRoute } from './audit-log.ts';
 import { limitsRoute } from './limits.ts';
 import { meRoute } from './me.ts';

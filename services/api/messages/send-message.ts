@@ -1,6 +1,6 @@
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { unavailable, type AppError } from '#core/domain/fault/app-error.ts';
-import { type Channel } from '#core/domain/message/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
