@@ -1,4 +1,5 @@
-import { recomputeRoute, type RecomputedStep, type PastRouting } from './recompute-route.ts';
+import type { PastRouting } from './past-routing.ts';
+import { recomputeRoute, type RecomputedStep } from './recompute-route.ts';
 import type { Route } from './route.ts';
 import { deliveryRateOf } from '../tenant/usage-query.ts';
 

@@ -1,6 +1,6 @@
 import type { Channel } from '#core/domain/message/channel.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import type { PastTurn } from '#core/domain/routing/recompute-route.ts';
+import type { PastTurn } from '#core/domain/routing/past-routing.ts';
 import type { PastMessage } from '#core/domain/routing/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessagePosition } from './messages.ts';
