@@ -2,7 +2,7 @@ import type { EpochClock } from '#core/domain/clock.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import { BRAKE_LEVELS } from '#core/domain/tenant/brake.ts';
 import type { Breaker } from '#core/domain/sending/breaker.ts';
-import type { ReceiptDecisions } from '#core/domain/receipts/decide-receipts.ts';
+import type { ReceiptDecisions } from '#core/domain/receipts/receipt-decisions.ts';
 import type { LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import { ADAPTER_FAULT, type FailureClass } from '#core/domain/sending/failure.ts';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
-import type { DueReceipt, ReceiptResult } from '#core/domain/receipts/decide-receipts.ts';
+import type { DueReceipt } from '#core/domain/receipts/due-receipt.ts';
+import type { ReceiptResult } from '#core/domain/receipts/receipt-decisions.ts';
 import { createReceiptApplier, type ReceiptApplierDeps } from './receipt-applier.ts';
 import type { ReceiptPace } from './receipt-pace.ts';
 

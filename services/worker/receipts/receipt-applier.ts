@@ -1,11 +1,8 @@
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
-import {
-  decideReceipts,
-  waitMs,
-  type DueReceipt,
-  type ReceiptDecisions,
-  type ReceiptResult,
-} from '#core/domain/receipts/decide-receipts.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { DueReceipt } from '#core/domain/receipts/due-receipt.ts';
+import type { ReceiptDecisions, ReceiptResult } from '#core/domain/receipts/receipt-decisions.ts';
+import { waitMs } from '#core/domain/receipts/wait-limit.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { hasAnySurplus } from '#core/domain/queue/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';

@@ -1,4 +1,4 @@
-import type { ReceiptResult } from '#core/domain/receipts/decide-receipts.ts';
+import type { ReceiptResult } from '#core/domain/receipts/receipt-decisions.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { createHmac, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts, type DueReceipt } from '#core/domain/receipts/decide-receipts.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { DueReceipt } from '#core/domain/receipts/due-receipt.ts';
 import { receiptToken } from '#core/domain/receipts/receipt-token.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';

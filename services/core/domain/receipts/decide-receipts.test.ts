@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decideReceipts, type DueReceipt } from './decide-receipts.ts';
+import { decideReceipts } from './decide-receipts.ts';
+import type { DueReceipt } from './due-receipt.ts';
 
 const DUE: DueReceipt = {
   id: 'r1',

@@ -1,9 +1,7 @@
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
-import {
-  WAITING_REPORTS_MAX,
-  type DueReceipt,
-  type ReceiptDecisions,
-} from '#core/domain/receipts/decide-receipts.ts';
+import type { DueReceipt } from '#core/domain/receipts/due-receipt.ts';
+import type { ReceiptDecisions } from '#core/domain/receipts/receipt-decisions.ts';
+import { WAITING_REPORTS_MAX } from '#core/domain/receipts/wait-limit.ts';
 import { areImplied } from '#core/domain/receipts/reported-copies.ts';
 import { asJson, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from '../query/after-commit.ts';
