@@ -99,7 +99,7 @@ const MAY_IMPORT: Partial<Record<Room, readonly Room[]>> = {
 /** The files that may import a package or a scope; production code imports no other package. */
 const VENDORS: Readonly<Record<string, RegExp>> = {
   postgres: /^services\/core\/platform\/postgres\/postgres(-driver)?\.ts$/,
-  '@nats-io/*': /^services\/core\/platform\/nats\/nats\.ts$/,
+  '@nats-io/*': /^services\/core\/platform\/nats\//,
   'node-vault': /^services\/core\/platform\/vault\/vault-[a-z]+\.ts$/,
   '@kubernetes/client-node': /^services\/controller\/kube\//,
   'prom-client': /^services\/(core\/platform\/telemetry|controller\/metrics)\/([a-z]+-)?metrics\.ts$/,
