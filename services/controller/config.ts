@@ -1,14 +1,6 @@
 import { hostname } from 'node:os';
-import {
-  defineEnvGroup,
-  flag,
-  list,
-  optional,
-  parseEnvironment,
-  text,
-  whole,
-  type ConfigOf,
-} from '#core/platform/config/config.ts';
+import { defineEnvGroup, parseEnvironment, type ConfigOf } from '#core/platform/config/config.ts';
+import { flag, list, optional, text, whole } from '#core/platform/config/variables.ts';
 import {
   keyringEnv,
   natsEnv,

@@ -70,3 +70,7 @@ export function withKnown(findings: readonly Finding[], known: readonly Conditio
 function finding(type: string, { ok, reason, message }: Verdict): Finding {
   return { type, status: ok ? 'True' : 'False', reason, message };
 }
+
+export function failed(reason: string, message: string): Verdict {
+  return { ok: false, reason, message };
+}
