@@ -1,15 +1,6 @@
-import {
-  defineEnvGroup,
-  flag,
-  list,
-  optional,
-  parseEnvironment,
-  secretText,
-  text,
-  url,
-  whole,
-  type ConfigOf,
-} from '#core/platform/config/config.ts';
+import { defineEnvGroup, parseEnvironment, type ConfigOf } from '#core/platform/config/config.ts';
+import { url } from '#core/platform/config/url-variables.ts';
+import { flag, list, optional, secretText, text, whole } from '#core/platform/config/variables.ts';
 import { isCidr } from '#core/platform/http/egress-guard.ts';
 import {
   keyringEnv,

@@ -1,10 +1,5 @@
-import {
-  defineEnvGroup,
-  optional,
-  parseEnvironment,
-  secretText,
-  type ConfigOf,
-} from '#core/platform/config/config.ts';
+import { defineEnvGroup, parseEnvironment, type ConfigOf } from '#core/platform/config/config.ts';
+import { optional, secretText } from '#core/platform/config/variables.ts';
 import { databaseEnv } from '#core/platform/config/environment.ts';
 
 const rolesEnv = defineEnvGroup({

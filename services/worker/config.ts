@@ -1,13 +1,6 @@
 import { hostname } from 'node:os';
-import {
-  defineEnvGroup,
-  list,
-  optional,
-  parseEnvironment,
-  text,
-  whole,
-  type ConfigOf,
-} from '#core/platform/config/config.ts';
+import { defineEnvGroup, parseEnvironment, type ConfigOf } from '#core/platform/config/config.ts';
+import { list, optional, text, whole } from '#core/platform/config/variables.ts';
 import {
   egressAllowCidrs,
   keyringEnv,

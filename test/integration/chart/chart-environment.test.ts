@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeVariable, parseEnvironment, type Environment } from '#core/platform/config/config.ts';
+import { parseEnvironment, type Environment } from '#core/platform/config/config.ts';
+import { describeVariable } from '#core/platform/config/describe-variable.ts';
 import { projectRoot } from '#test/support/command.ts';
 import {
   ciValues,

@@ -1,4 +1,5 @@
-import { describeVariable, type Environment, type Variable, type VariableDescription } from './config.ts';
+import type { Environment } from './config.ts';
+import { describeVariable, type Variable, type VariableDescription } from './describe-variable.ts';
 
 export type DeploymentVariables = { readonly deployment: string; readonly environment: Environment };
 

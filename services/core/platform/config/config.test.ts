@@ -3,20 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
-import {
-  ConfigurationError,
-  defineEnvGroup,
-  flag,
-  list,
-  oneOf,
-  optional,
-  parseEnvironment,
-  ratio,
-  secretText,
-  text,
-  url,
-  whole,
-} from './config.ts';
+import { ConfigurationError, defineEnvGroup, parseEnvironment } from './config.ts';
+import { url } from './url-variables.ts';
+import { flag, list, oneOf, optional, ratio, secretText, text, whole } from './variables.ts';
 import { configTable } from './config-table.ts';
 import { keyringEnv, natsEnv, observabilityEnv, postgresEnv, runtimeEnv } from './environment.ts';
 

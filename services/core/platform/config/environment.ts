@@ -1,18 +1,6 @@
-import {
-  defineEnvGroup,
-  flag,
-  list,
-  oneOf,
-  optional,
-  ratio,
-  secretText,
-  postgresUrl,
-  text,
-  url,
-  urlList,
-  whole,
-  type BuildContext,
-} from './config.ts';
+import { defineEnvGroup, type BuildContext } from './config.ts';
+import { postgresUrl, url, urlList } from './url-variables.ts';
+import { flag, list, oneOf, optional, ratio, secretText, text, whole } from './variables.ts';
 import type { Secret } from '#core/domain/storage/secret.ts';
 import { webhookPorts } from '#core/domain/webhooks/webhook-url.ts';
 import { isCidr } from '../http/egress-guard.ts';
@@ -196,10 +184,6 @@ type VaultVariables = {
   readonly VAULT_KUBERNETES_TOKEN_FILE: string;
 };
 
-function isPort(text: string): boolean {
-  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
-}
-
 function vaultAuth(e: VaultVariables, { fault, fileOf }: BuildContext): VaultAuth | undefined {
   const missing = (variable: string): undefined => {
     fault(variable, `is required with VAULT_AUTH_METHOD=${e.VAULT_AUTH_METHOD}`);
@@ -252,6 +236,10 @@ export const egressAllowCidrs = list(
   'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
   { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
 );
+
+function isPort(text: string): boolean {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
+}
 
 /** For the services that accept the URLs of webhook endpoints and that call them. */
 export const webhooksEnv = defineEnvGroup({
