@@ -1,11 +1,13 @@
 import { epochMs } from '#core/domain/clock.ts';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
-import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
+import type { TenantsWithSurplus, ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
-import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { createSidePace } from '../beside-sends/side-pace.ts';
+import { createDueClaims, type DueClaims } from './due-claims.ts';
+import { createEventMatcher } from './event-matcher.ts';
+import { createPaceClaims } from './pace-claims.ts';
 import { createBehindLooks } from './behind-looks.ts';
 import type { DeliverEventDeps } from './deliver-event.ts';
 import type { Called } from './call-endpoint.ts';
@@ -75,14 +77,6 @@ export type Webhooks = {
   readonly inFlight: () => number;
 };
 
-const TENANTS_AT_ONCE = 50;
-const ENDPOINTS_AT_ONCE = 64;
-/** Queries of one `claim`; the next `claim` continues from the cursor. */
-const LOOKS_MAX = 16;
-/** Delay before a locked endpoint is matched again; it doubles with each consecutive miss. */
-const MISSED_MS_MIN = 50;
-const MISSED_MS_MAX = 1_600;
-
 /** Creates the worker's delivery of events to endpoints. It opens no connections and starts no timers for its tasks. */
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { store, settings, secrets, events } = deps;
@@ -121,7 +115,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     onCalled: events.webhookCalled,
     onUnreadable: events.eventUnreadable,
     onRoom: () => {
-      if (isLeftDue) deps.onDue();
+      if (dueClaims.isLeftDue) deps.onDue();
     },
   });
   const tests = createEndpointTests({
@@ -130,26 +124,15 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     secrets,
     onFailed: (error) => events.taskFailed('endpoint_tests', error),
   });
-  const waiting = new Set<string>();
-  let missedMs = MISSED_MS_MIN;
-  let cursor: string | null = null;
-  /** Whether the last query left due deliveries for lack of capacity. */
-  let isLeftDue = false;
-
-  const isStopping = (): boolean => stopped.signal.aborted;
-
-  /** Returns the part of the tenants that have surplus, from 0 to 1. */
-  function surplusOf(tenantIds: readonly string[]): number {
-    const now = withSurplus();
-    const some = tenantIds.filter((id) => hasSurplus(now, id));
-    return some.length / Math.max(1, tenantIds.length);
-  }
-
-  function matchSoon(tenantIds: readonly string[]): void {
-    if (tenantIds.length === 0) return;
-    for (const id of tenantIds) waiting.add(id);
-    deps.onBehind();
-  }
+  const claiming = {
+    store,
+    caller,
+    pace: createPaceClaims(pace, withSurplus, (claims) => caller.waitedMs(claims)),
+    leaseMs: settings.leaseMs,
+    isStopping: (): boolean => stopped.signal.aborted,
+  };
+  const matcher = createEventMatcher({ ...claiming, onDue: deps.onDue, onBehind: deps.onBehind });
+  const dueClaims: DueClaims = createDueClaims(claiming);
 
   function endpointChanged(endpointId: string, changed: Exclude<ChangeOfEndpoint, 'test'>): void {
     if (changed === 'secrets') secrets.invalidate(endpointId);
@@ -157,93 +140,15 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     deps.onDue();
   }
 
-  /** Retries missed tenants after a delay; by then the endpoint's row is usually unlocked. */
-  function matchMissed(tenantIds: ReadonlySet<string>): void {
-    if (tenantIds.size === 0) {
-      missedMs = MISSED_MS_MIN;
-      return;
-    }
-    for (const id of tenantIds) waiting.add(id);
-    deps.onBehind(missedMs);
-    missedMs = Math.min(2 * missedMs, MISSED_MS_MAX);
-  }
-
-  /** @returns an error for each endpoint whose events cannot be read. */
-  async function claimDue(): Promise<readonly Error[]> {
-    const failed: Error[] = [];
-    for (let looks = 0; looks < LOOKS_MAX && !isStopping(); looks++) {
-      const capacity = caller.capacity();
-      if (capacity.claimsMax === 0) {
-        isLeftDue = true;
-        break;
-      }
-      const ask = {
-        after: cursor,
-        endpointsMax: ENDPOINTS_AT_ONCE,
-        ...capacity,
-        leaseMs: settings.leaseMs,
-      };
-      const { claims, next, failures } = await pace(
-        'surplus',
-        () => store.claimDeliveries(ask),
-        (claimed) => ({
-          surplus: surplusOf(claimed.claims.map(({ endpoint }) => endpoint.tenantId)),
-          waitedMs: caller.waitedMs(claimed.claims),
-        }),
-      );
-      failed.push(...failures);
-      caller.take(claims);
-      // The rest of an endpoint's events is claimed when a present claim of it is finished.
-      const mayBeLeft = claims.length > 0 || ask.busy.length > 0;
-      isLeftDue = cursor === null ? mayBeLeft : isLeftDue || mayBeLeft;
-      cursor = next;
-      if (cursor === null) break;
-    }
-    return failed;
-  }
-
   return {
-    matchSoon,
-    async match() {
-      const failed: unknown[] = [];
-      const missedNow = new Set<string>();
-      try {
-        while (waiting.size > 0 && !isStopping()) {
-          const ids = [...waiting].slice(0, TENANTS_AT_ONCE);
-          for (const id of ids) waiting.delete(id);
-          const terms = {
-            match: matchesEndpoint,
-            ...caller.capacity(),
-            leaseMs: settings.leaseMs,
-          };
-          const {
-            claims,
-            behind,
-            missed,
-            failures,
-            isLeftDue: isDue,
-          } = await pace(
-            'surplus',
-            () => store.matchEvents(ids, terms),
-            (matched) => ({ surplus: surplusOf(ids), waitedMs: caller.waitedMs(matched.claims) }),
-          );
-          failed.push(...failures);
-          caller.take(claims);
-          for (const id of behind) waiting.add(id);
-          for (const id of missed) missedNow.add(id);
-          if (isDue) deps.onDue();
-        }
-      } finally {
-        matchMissed(missedNow);
-      }
-      if (failed.length > 0) throw new AggregateError(failed, `${failed.length} tenants are not matched`);
-    },
-    findBehind: createBehindLooks({ store, onBehind: matchSoon, isStopping }),
-    async claim() {
-      const failed = await claimDue();
-      if (failed.length > 0)
-        throw new AggregateError(failed, `events of ${failed.length} endpoints cannot be read`);
-    },
+    matchSoon: matcher.matchSoon,
+    match: matcher.match,
+    findBehind: createBehindLooks({
+      store,
+      onBehind: matcher.matchSoon,
+      isStopping: claiming.isStopping,
+    }),
+    claim: dueClaims.claim,
     callTested: tests.call,
     endpointChanged,
     async findChanged() {
