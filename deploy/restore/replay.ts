@@ -4,7 +4,7 @@ import { createMessageIds, type MessageIds } from '#core/domain/storage/message-
 import { ROLES } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/messages/erasure.ts';
-import { isAt } from '#core/store/messages/messages.ts';
+import { whereMessage } from '#core/store/messages/messages.ts';
 import { commitUnlessDry } from './commit-unless-dry.ts';
 import { purgeTenant } from './purge-tenant.ts';
 import { suppressAgain } from './suppress-again.ts';
@@ -212,7 +212,7 @@ async function settleErasures(
     const place = ids.decode(id);
     if (place === undefined) continue;
     const [message] =
-      await tx`select from messages m where ${isAt(tenantId as TenantId, tx, { ...place, id })}`;
+      await tx`select from messages m where ${whereMessage(tenantId as TenantId, tx, { ...place, id })}`;
     if (message === undefined) continue;
     const erasure = await eraseContent(tx, { seq: place.seq, purge_on: place.purgeOn });
     if (erasure === 'live') kept.push(id);

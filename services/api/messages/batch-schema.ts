@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/fault/app-error.ts';
-import { BATCH_MODES, ITEM_DETAILS_MAX, ITEM_ITSELF } from '#core/domain/message/batch-answer.ts';
+import { BATCH_MODES, ITEM_DETAILS_MAX, WHOLE_ITEM } from '#core/domain/message/batch-answer.ts';
 import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
 import type { Warning } from '#core/domain/fault/warning.ts';
 import { caseAliasesOf, resolveAliases } from '../http/input/case-aliases.ts';
@@ -24,7 +24,7 @@ const aliases = caseAliasesOf(SendMessage);
 export function readItem(sent: unknown): BatchItem {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
     const message = 'Message must be a JSON object';
-    const details = [{ field: ITEM_ITSELF, rule: 'type', message }];
+    const details = [{ field: WHOLE_ITEM, rule: 'type', message }];
     return { fault: new AppError('validation_failed', { message, details }) };
   }
   const result = read(sent);

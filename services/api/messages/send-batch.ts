@@ -3,7 +3,7 @@ import { AppError, type ErrorDetail } from '#core/domain/fault/app-error.ts';
 import {
   contentsApart,
   endOfBatch,
-  ITEM_ITSELF,
+  WHOLE_ITEM,
   itemResults,
   type BatchDraft,
   type BatchMode,
@@ -265,7 +265,7 @@ function bodyOf({ batchId }: BatchDraft<Accepted>, results: readonly ItemResult<
 
 /** Returns a fault as a single message gets it: that of the message as a whole is a fault of the request's body. */
 function asInOwnCall(detail: ErrorDetail): ErrorDetail {
-  return detail.field === ITEM_ITSELF ? { ...detail, field: 'body' } : detail;
+  return detail.field === WHOLE_ITEM ? { ...detail, field: 'body' } : detail;
 }
 
 function resultOf({ items }: AcceptedBatch): BatchResult {

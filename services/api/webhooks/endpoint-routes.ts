@@ -6,7 +6,7 @@ import {
   countEndpoints,
   deleteEndpoint,
   insertEndpoint,
-  isCalledAnew,
+  affectsCalls,
   listEndpoints,
   updateEndpoint,
 } from '#core/store/webhooks/webhook-endpoints.ts';
@@ -191,7 +191,7 @@ function update(deps: WebhookDeps): RouteModule {
       const storeKey = await firstSigningKey(deps, tenantId, signatures);
       const after = await changeEndpoint(
         deps,
-        { caller, id, request, changed: isCalledAnew(change) ? 'secrets' : 'settings' },
+        { caller, id, request, changed: affectsCalls(change) ? 'secrets' : 'settings' },
         async ({ tx, audit }, current) => {
           assertHeadersStay(current, change);
           if (change.ordered === true && !current.ordered) await assertReleased(tenantId, tx, id);

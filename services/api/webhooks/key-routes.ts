@@ -3,7 +3,7 @@ import type { TenantId } from '#core/domain/storage/ids.ts';
 import {
   insertWebhookKey,
   KEYS_FRESH_SECONDS,
-  signClaimedAnew,
+  invalidateClaimedSignatures,
   type WebhookKey,
 } from '#core/store/webhooks/webhook-keys.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
@@ -120,7 +120,7 @@ function rotate(deps: WebhookDeps): RouteModule {
         idempotency,
         async ({ tx, audit }) => {
           await insertWebhookKey(tenantId, tx, key, graceSeconds);
-          if (graceSeconds === 0) await signClaimedAnew(tenantId, tx);
+          if (graceSeconds === 0) await invalidateClaimedSignatures(tenantId, tx);
           await audit('webhook_key.rotated', key.id, { graceSeconds });
           return { status: 201, body: toJwk(key) };
         },

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { MonotonicClock } from '#core/domain/clock.ts';
 import {
-  CLOSED,
+  CLOSED_BREAKER,
   forceOpen,
   admission,
   note,
@@ -71,12 +71,12 @@ export function createBreakers(monotonicMs: MonotonicClock): Breakers {
   /** When the breakers closed, by their clock. */
   const closedAt = new LRUCache<string, number>({ max: ACCOUNTS_MAX });
 
-  const of = (accountId: string): Breaker => entries.get(accountId)?.breaker ?? CLOSED;
+  const of = (accountId: string): Breaker => entries.get(accountId)?.breaker ?? CLOSED_BREAKER;
 
   function put(accountId: string, provider: string, next: Breaker): void {
     const before = of(accountId).health;
     if (next === of(accountId)) return;
-    if (next === CLOSED) entries.delete(accountId);
+    if (next === CLOSED_BREAKER) entries.delete(accountId);
     else entries.set(accountId, { provider, breaker: next, movedAt: monotonicMs() });
     if (next.health === before) return;
     if (next.health === 'healthy') closedAt.set(accountId, monotonicMs());
@@ -93,7 +93,7 @@ export function createBreakers(monotonicMs: MonotonicClock): Breakers {
     open: (accountId, provider) => put(accountId, provider, forceOpen(of(accountId), monotonicMs())),
     reset(accountId) {
       const known = entries.peek(accountId);
-      if (known !== undefined) put(accountId, known.provider, CLOSED);
+      if (known !== undefined) put(accountId, known.provider, CLOSED_BREAKER);
     },
     blockedUntil(accountId) {
       const breaker = of(accountId);

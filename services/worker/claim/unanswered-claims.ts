@@ -10,7 +10,7 @@ export type LaneSearch = {
 };
 
 /** What a tenant's unanswered claims could have taken and has not been searched yet. */
-export type Unsearched = { readonly seqs: ReadonlySet<number>; readonly lanes: readonly LaneSearch[] };
+export type UnsearchedClaim = { readonly seqs: ReadonlySet<number>; readonly lanes: readonly LaneSearch[] };
 
 /**
  * What unanswered claims could have taken. Such a claim may have been committed, so the database may show attempts in this
@@ -24,7 +24,7 @@ export type UnansweredClaims = {
   addLane(lane: ClaimedLane): void;
   /** Whether to search for the tenant's unanswered claims now. */
   isDue(tenantId: string): boolean;
-  of(tenantId: string): Unsearched;
+  of(tenantId: string): UnsearchedClaim;
   /** Records that these messages were searched for. */
   foundNamed(tenantId: string, seqs: readonly number[]): void;
   /** Records that this lane was searched to its end. */

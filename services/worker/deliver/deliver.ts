@@ -14,7 +14,7 @@ import { askBeforeRepeat } from './ask-before-repeat.ts';
 import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
-import { keyLost } from './key-known-until.ts';
+import { outcomeIfUnrepeatable } from './key-known-until.ts';
 import { noteCall } from './note-call.ts';
 import { toOutbound } from './to-outbound.ts';
 
@@ -129,7 +129,7 @@ function enter(
   if (message.leaseEndsAt - performance.now() < callDeadlineMs(provider, deps)) return LEASE_OVER;
   // For the same reasons. The message waits again, and the sweep ends it by the database's clock.
   if (message.expiresAt.getTime() <= Date.now()) return LEASE_OVER;
-  const lost = keyLost(message, provider);
+  const lost = outcomeIfUnrepeatable(message, provider);
   if (lost !== undefined) return lost;
   const admitted = accountId === null ? 'pass' : deps.breakers.enter(accountId, message.provider);
   return admitted === 'blocked' ? BREAKER_OPEN : admitted;

@@ -29,7 +29,7 @@ export function keyKnownUntil(
  * message waited too long, held or behind a breaker, or its account has moved to a server that does not know of the first call.
  * Undefined if the attempt may begin. Where a provider does not prevent duplicates, the message's guarantee has decided already.
  */
-export function keyLost(
+export function outcomeIfUnrepeatable(
   message: Pick<ClaimedMessage, 'ambiguous' | 'ambiguousSince' | 'isAccountMoved'>,
   provider: Pick<AnyProvider, 'dedupe' | 'keyLifetimeMs'>,
 ): AttemptOutcome | undefined {

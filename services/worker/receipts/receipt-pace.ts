@@ -1,4 +1,4 @@
-import { NOBODY, type ExpectedWork, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { NO_TENANTS, type ExpectedWork, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
 import {
   createSidePace,
   type DoneSideWork,
@@ -39,6 +39,6 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
 
   return {
     run: (turn, work, workOf) => pace(turn, work, (result) => doneOf(workOf(result))),
-    withSurplus: () => (isSending() ? expected.withSurplus(performance.now()) : NOBODY),
+    withSurplus: () => (isSending() ? expected.withSurplus(performance.now()) : NO_TENANTS),
   };
 }

@@ -1,4 +1,4 @@
-import { hasAnySurplus, hasSurplus, NOBODY } from '#core/domain/queue/expected-work.ts';
+import { hasAnySurplus, hasSurplus, NO_TENANTS } from '#core/domain/queue/expected-work.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
@@ -17,7 +17,7 @@ import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './
 import {
   REPORTS_AT_ONCE,
   settleCalls,
-  takesSeveral,
+  needsSeveralCommits,
   type ReadCall,
   type SettledPart,
 } from './settle-calls.ts';
@@ -137,7 +137,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   }
 
   function take(onlySmall: boolean): Promise<StoredReceiptCall[]> {
-    const withSurplus = onlySmall ? pace.withSurplus() : NOBODY;
+    const withSurplus = onlySmall ? pace.withSurplus() : NO_TENANTS;
     const without = new Set(withSurplus === 'everyone' ? [] : withSurplus);
     for (const { tenants } of later.values()) for (const tenantId of tenants) without.add(tenantId);
     lookedAt = performance.now();
@@ -171,7 +171,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       const withSurplus = pace.withSurplus();
       // A call that takes several commits may give its tenant surplus after the first of them.
       const isLater = (one: Settled): boolean =>
-        hasSurplus(withSurplus, one.call.tenantId) || (!onlySmall && takesSeveral(one));
+        hasSurplus(withSurplus, one.call.tenantId) || (!onlySmall && needsSeveralCommits(one));
       const toSettleLater = judged.filter(isLater);
       settleLater(
         toSettleLater.map(({ call }) => call),

@@ -116,7 +116,7 @@ export async function settleCalls(
 }
 
 /** Whether a call has more reports than one commit takes. */
-export function takesSeveral(call: Pick<ReadCall, 'reading'>): boolean {
+export function needsSeveralCommits(call: Pick<ReadCall, 'reading'>): boolean {
   return reportsOf(call).length > REPORTS_AT_ONCE;
 }
 

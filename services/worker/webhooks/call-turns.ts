@@ -1,4 +1,4 @@
-import { hasSurplus, NOBODY, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { hasSurplus, NO_TENANTS, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
 import { batchWaitMs, type Wait } from '#core/domain/queue/rest-beside-sends.ts';
 import { createSideRest } from '../beside-sends/side-rest.ts';
 
@@ -68,7 +68,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
   function turn(): void {
     isScheduled = false;
     const begunAt = performance.now();
-    const withSurplus = rest.leftMs() > 0 ? deps.withSurplus() : NOBODY;
+    const withSurplus = rest.leftMs() > 0 ? deps.withSurplus() : NO_TENANTS;
     const calls = new Map<string, number>();
     const waits: Wait[] = [];
     while (waits.length < TURN_MAX && deps.hasSlot()) {

@@ -6,9 +6,9 @@ import {
 } from '#core/domain/storage/binding.ts';
 import type { ClientCertificate } from '#core/domain/account/client-certificate.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { hiddenInHeaders } from '#core/domain/webhooks/webhook-headers.ts';
-import { hiddenInSecret } from '#core/domain/webhooks/webhook-secret.ts';
-import { hiddenInUrl } from '#core/domain/webhooks/webhook-url.ts';
+import { redactionsOfHeaders } from '#core/domain/webhooks/webhook-headers.ts';
+import { redactionsOfSecret } from '#core/domain/webhooks/webhook-secret.ts';
+import { redactionsOfUrl } from '#core/domain/webhooks/webhook-url.ts';
 import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhooks/webhook-signature.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import { createSecretCache, readJson, type SecretCache, type SecretCacheOptions } from '../secret-cache.ts';
@@ -63,9 +63,9 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
         sign: createWebhookSigner({ secrets, signingKey: key.secret }),
         clientCertificate: shown,
         hidden: [
-          ...secrets.flatMap(hiddenInSecret),
-          ...hiddenInHeaders(endpoint.headers),
-          ...hiddenInUrl(endpoint.url),
+          ...secrets.flatMap(redactionsOfSecret),
+          ...redactionsOfHeaders(endpoint.headers),
+          ...redactionsOfUrl(endpoint.url),
           ...(shown === undefined ? [] : [shown.key]),
         ],
       };

@@ -143,7 +143,7 @@ function longer(a: ItemFault, b: ItemFault): ItemFault {
 }
 
 /** Field of a fault of the item as a whole: it differs from every field of a message, one of which is named `body`. */
-export const ITEM_ITSELF = '';
+export const WHOLE_ITEM = '';
 
 /** Maximum number of details per item: every faulty item is listed, but each with a bounded number of details. */
 export const ITEM_DETAILS_MAX = 10;
@@ -158,7 +158,7 @@ function faultDetails(results: readonly ItemResult<unknown>[]): ErrorDetail[] {
       ? [{ field: place, rule: code, message }]
       : details.slice(0, ITEM_DETAILS_MAX).map((detail) => ({
           ...detail,
-          field: detail.field === ITEM_ITSELF ? place : `${place}.${detail.field}`,
+          field: detail.field === WHOLE_ITEM ? place : `${place}.${detail.field}`,
         }));
   });
 }

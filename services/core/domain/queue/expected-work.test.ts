@@ -6,7 +6,7 @@ import {
   CREDIT_PER_CALL,
   hasAnySurplus,
   hasSurplus,
-  NOBODY,
+  NO_TENANTS,
   TENANT_BUCKET,
 } from './expected-work.ts';
 
@@ -86,7 +86,7 @@ test('the common credit refills over time, also without calls', () => {
 });
 
 test.each([
-  ['nobody', NOBODY, false, false],
+  ['nobody', NO_TENANTS, false, false],
   ['another tenant', new Set(['b']), false, true],
   ['the tenant', new Set(['a', 'b']), true, true],
   ['everyone', 'everyone', true, true],

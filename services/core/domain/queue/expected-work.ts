@@ -22,7 +22,7 @@ export type ExpectedWork = {
 };
 
 export type TenantsWithSurplus = ReadonlySet<string> | 'everyone';
-export const NOBODY: TenantsWithSurplus = new Set();
+export const NO_TENANTS: TenantsWithSurplus = new Set();
 
 type BucketTerms = {
   /** Credit that refills over time. */

@@ -9,7 +9,7 @@ import {
   isPossible,
   nextPartState,
   partOf,
-  WHOLE,
+  WHOLE_COPY,
   type Copies,
 } from './reported-copies.ts';
 
@@ -93,7 +93,7 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
     status,
     final: isFinal || (message.final && !isMoved),
     failure: isFailure ? (report.failure ?? null) : isMoved ? null : message.failure,
-    partial: status === 'undelivered' && (message.partial || partOf(report, message).part !== WHOLE),
+    partial: status === 'undelivered' && (message.partial || partOf(report, message).part !== WHOLE_COPY),
     lateBounce: end?.status === 'delivered' ? end.lateBounce : message.lateBounce,
   };
   // Another segment may have failed before, for another reason.

@@ -13,7 +13,7 @@ type PartState = 'delivered' | 'bounced' | 'failing' | 'undelivered' | 'hard';
 export type Copies = Readonly<Record<string, Readonly<Record<string, PartState>>>>;
 
 /** Stands for a segment's name if a report is about the whole copy. */
-export const WHOLE = '';
+export const WHOLE_COPY = '';
 /** How many times as many segments a vendor may send as were counted. */
 const SEGMENTS_RATIO_MAX = 2;
 /** Prefix of the name of a copy whose attempt is unknown. */
@@ -34,11 +34,11 @@ export function partOf(
   },
   { attempt, segmentCount }: Pick<CopyTerms, 'attempt' | 'segmentCount'>,
 ): { readonly copy: string; readonly part: string } {
-  const part = segmentCount > 1 && report.segment !== undefined ? report.segment : WHOLE;
+  const part = segmentCount > 1 && report.segment !== undefined ? report.segment : WHOLE_COPY;
   const number = report.attempt ?? (attempt === 1 ? 1 : null);
   if (number !== null) return { copy: String(number), part };
   // Segments of one copy may have different ids.
-  return { copy: part === WHOLE ? UNPLACED + (report.vendorId ?? '') : UNPLACED, part };
+  return { copy: part === WHOLE_COPY ? UNPLACED + (report.vendorId ?? '') : UNPLACED, part };
 }
 
 /**
@@ -56,7 +56,7 @@ export function isPossible(
   if (parts === undefined && others.length >= sent) return false;
   // Vendors may split a text into more segments than were counted. Those without a known attempt are in one record.
   const partsMax = SEGMENTS_RATIO_MAX * segmentCount * (copy === UNPLACED ? sent : 1);
-  return part === WHOLE || Object.keys(parts ?? {}).length < partsMax;
+  return part === WHOLE_COPY || Object.keys(parts ?? {}).length < partsMax;
 }
 
 /** Returns whether a copy is not the last one, and decides nothing by its failure. */
@@ -119,7 +119,7 @@ function stateOf(
   const states = Object.values(parts);
   // Segments without a known attempt may belong to several copies.
   const isComplete = copy !== UNPLACED && arrivedOf(parts) >= segmentCount;
-  if (isArrived(parts[WHOLE]) || isComplete) return 'delivered';
+  if (isArrived(parts[WHOLE_COPY]) || isComplete) return 'delivered';
   if (states.includes('undelivered') || states.includes('hard')) return 'undelivered';
   return states.includes('failing') ? 'failing' : undefined;
 }
@@ -135,7 +135,7 @@ function isOneComplete({ attempt, copies, segmentCount }: CopyTerms): boolean {
 }
 
 function arrivedOf(parts: Copies[string]): number {
-  return Object.entries(parts).filter(([part, state]) => part !== WHOLE && isArrived(state)).length;
+  return Object.entries(parts).filter(([part, state]) => part !== WHOLE_COPY && isArrived(state)).length;
 }
 
 function isArrived(state: PartState | undefined): boolean {
@@ -148,14 +148,14 @@ export function impliedCopies(
   status: string,
   { final, lateBounce }: { readonly final: boolean; readonly lateBounce: boolean },
 ): Copies {
-  if (status === 'delivered') return { [attempt]: { [WHOLE]: lateBounce ? 'bounced' : 'delivered' } };
-  if (status === 'undelivered') return { [attempt]: { [WHOLE]: final ? 'undelivered' : 'failing' } };
+  if (status === 'delivered') return { [attempt]: { [WHOLE_COPY]: lateBounce ? 'bounced' : 'delivered' } };
+  if (status === 'undelivered') return { [attempt]: { [WHOLE_COPY]: final ? 'undelivered' : 'failing' } };
   return {};
 }
 
 /** Returns whether `impliedCopies` of the message returns the same, so that the copies need not be stored. */
 export function areImplied(copies: Copies, attempt: number): boolean {
   return Object.entries(copies).every(
-    ([copy, parts]) => copy === String(attempt) && Object.keys(parts).every((part) => part === WHOLE),
+    ([copy, parts]) => copy === String(attempt) && Object.keys(parts).every((part) => part === WHOLE_COPY),
   );
 }

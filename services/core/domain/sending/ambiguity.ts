@@ -39,7 +39,7 @@ export function ambiguity(
  * Ends a message as `unknown` instead of `failed` or `expired` if an earlier call may have sent it: receipts of that copy still
  * count then.
  */
-export function undecided(
+export function unknownIfMaybeSent(
   settlement: Settlement,
   outcome: AttemptOutcome,
   message: AttemptedMessage,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   BREAKER_CALLS_MIN,
   BREAKER_WINDOW_MS,
-  CLOSED,
+  CLOSED_BREAKER,
   forceOpen,
   admission,
   note,
@@ -12,11 +12,11 @@ import {
 
 const NOW = 1_800_000_000_000;
 const after = (calls: readonly boolean[], start = NOW): Breaker =>
-  calls.reduce((breaker, fault, i) => note(breaker, { fault, isProbe: false }, start + i), CLOSED);
+  calls.reduce((breaker, fault, i) => note(breaker, { fault, isProbe: false }, start + i), CLOSED_BREAKER);
 
 describe('breaker', () => {
   test('lets every call pass while it is closed', () => {
-    expect(admission(CLOSED, NOW)).toBe('pass');
+    expect(admission(CLOSED_BREAKER, NOW)).toBe('pass');
     expect(admission(after([true]), NOW)).toBe('pass');
   });
 
@@ -39,7 +39,7 @@ describe('breaker', () => {
   });
 
   test('faults spread over the window open it, and few numbers are kept however many calls are made', () => {
-    let breaker = CLOSED;
+    let breaker = CLOSED_BREAKER;
     for (let n = 0; n < BREAKER_CALLS_MIN; n += 1) {
       expect(breaker.health).toBe('healthy');
       breaker = note(breaker, { fault: true, isProbe: false }, NOW + n * 2_900);
@@ -51,7 +51,7 @@ describe('breaker', () => {
 
   test('the cool-down grows with consecutive openings up to a minute', () => {
     const coolDowns: number[] = [];
-    let breaker = forceOpen(CLOSED, NOW);
+    let breaker = forceOpen(CLOSED_BREAKER, NOW);
     for (let n = 0; n < 6; n += 1) {
       coolDowns.push(breaker.probeAt - NOW);
       breaker = note(startProbe(breaker, NOW), { fault: true, isProbe: true }, NOW);
@@ -60,16 +60,16 @@ describe('breaker', () => {
   });
 
   test('while open it blocks, then lets one probe through at a time', () => {
-    const open = forceOpen(CLOSED, NOW);
+    const open = forceOpen(CLOSED_BREAKER, NOW);
     expect(admission(open, NOW)).toBe('blocked');
     expect(admission(open, open.probeAt)).toBe('probe');
     expect(admission(startProbe(open, open.probeAt), open.probeAt + 1)).toBe('blocked');
   });
 
   test('a probe that succeeds closes it; one that fails opens it for longer', () => {
-    const open = forceOpen(CLOSED, NOW);
+    const open = forceOpen(CLOSED_BREAKER, NOW);
     const probing = startProbe(open, open.probeAt);
-    expect(note(probing, { fault: false, isProbe: true }, open.probeAt)).toBe(CLOSED);
+    expect(note(probing, { fault: false, isProbe: true }, open.probeAt)).toBe(CLOSED_BREAKER);
     const again = note(probing, { fault: true, isProbe: true }, open.probeAt);
     expect(again.health).toBe('open');
     expect(again.probeAt - open.probeAt).toBeGreaterThan(open.probeAt - NOW);
@@ -86,7 +86,7 @@ describe('breaker', () => {
   });
 
   test('a probe that never reports does not block for ever', () => {
-    const probing = startProbe(forceOpen(CLOSED, NOW), NOW);
+    const probing = startProbe(forceOpen(CLOSED_BREAKER, NOW), NOW);
     expect(admission(probing, NOW + 61_000)).toBe('probe');
   });
 });

@@ -24,7 +24,7 @@ const COOL_DOWN_MS_MAX = 60_000;
 /** After this time without a result a probe counts as lost, and another one is admitted. */
 const PROBE_LOST_MS = 60_000;
 
-export const CLOSED: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
+export const CLOSED_BREAKER: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
 
 /** Returns whether a call may be made now; the caller must announce a probe with `startProbe`. */
 export function admission(breaker: Breaker, monotonicNow: number): 'pass' | 'probe' | 'blocked' {
@@ -53,7 +53,7 @@ export function note(
 ): Breaker {
   if (breaker.health !== 'healthy') {
     if (!isProbe) return breaker;
-    return fault ? open(breaker, monotonicNow) : CLOSED;
+    return fault ? open(breaker, monotonicNow) : CLOSED_BREAKER;
   }
   const start = monotonicNow - (monotonicNow % BUCKET_MS);
   const recent = breaker.buckets.filter((bucket) => bucket.at > monotonicNow - BREAKER_WINDOW_MS);

@@ -1,4 +1,4 @@
-import { ambiguity, isAwaited, undecided } from './ambiguity.ts';
+import { ambiguity, isAwaited, unknownIfMaybeSent } from './ambiguity.ts';
 import { FIRST_LOOKUP_MS } from '../receipts/decide-lookup.ts';
 import { HOUR_MS } from '../text/duration.ts';
 import { failOver, moveOf, reroutedTo, type FailoverFacts } from '../routing/failover.ts';
@@ -35,7 +35,7 @@ export function settle(
   now: number,
   random: number,
 ): Settlement {
-  const settlement = undecided(
+  const settlement = unknownIfMaybeSent(
     returned(decide(outcome, message, now, random), message),
     outcome,
     message,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hiddenInHeaders, isSecretHeader, shownHeader, webhookHeaderFaults } from './webhook-headers.ts';
+import { redactionsOfHeaders, isSecretHeader, shownHeader, webhookHeaderFaults } from './webhook-headers.ts';
 
 const rulesOf = (headers: Record<string, string>) => webhookHeaderFaults(headers).map(({ rule }) => rule);
 
@@ -72,7 +72,7 @@ test('values of secret headers are masked except for their end, and short ones c
   expect(rulesOf({ Authorization: shownHeader('Authorization', 'Bearer abcdefgh1234') })).toEqual(['value']);
 });
 
-test('hiddenInHeaders lists values to redact from responses, without insignificant words', () => {
+test('redactionsOfHeaders lists values to redact from responses, without insignificant words', () => {
   const headers = {
     Authorization: 'Bearer abcdefgh1234',
     'X-Key': 'short',
@@ -82,7 +82,7 @@ test('hiddenInHeaders lists values to redact from responses, without insignifica
     'X-Eight': 'eight888',
     'X-Eights': 'eight888,  more888',
   };
-  expect(hiddenInHeaders(headers)).toEqual([
+  expect(redactionsOfHeaders(headers)).toEqual([
     'Bearer abcdefgh1234',
     'abcdefgh1234',
     'short',
@@ -95,12 +95,12 @@ test('hiddenInHeaders lists values to redact from responses, without insignifica
   ]);
 });
 
-test('hiddenInHeaders lists what a login of the scheme Basic means', () => {
+test('redactionsOfHeaders lists what a login of the scheme Basic means', () => {
   const basic = (login: string) => `Basic ${Buffer.from(login).toString('base64')}`;
-  const hidden = (value: string) => hiddenInHeaders({ Authorization: value });
-  expect(hidden(basic('shop:sword:fish-2468'))).toContain('sword:fish-2468');
-  expect(hidden(basic('shop:sword:fish-2468').replace('Basic', 'bASIC'))).toContain('sword:fish-2468');
-  expect(hidden(basic('a-key-of-some-vendor:'))).toContain('a-key-of-some-vendor');
-  expect(hidden(basic('the-shop:short'))).not.toContain('short');
-  expect(hidden(basic('shop-without-password'))).toContain('shop-without-password');
+  const redactions = (value: string) => redactionsOfHeaders({ Authorization: value });
+  expect(redactions(basic('shop:sword:fish-2468'))).toContain('sword:fish-2468');
+  expect(redactions(basic('shop:sword:fish-2468').replace('Basic', 'bASIC'))).toContain('sword:fish-2468');
+  expect(redactions(basic('a-key-of-some-vendor:'))).toContain('a-key-of-some-vendor');
+  expect(redactions(basic('the-shop:short'))).not.toContain('short');
+  expect(redactions(basic('shop-without-password'))).toContain('shop-without-password');
 });

@@ -52,7 +52,7 @@ export function shownHeader(name: string, value: string): string {
  * Returns the texts to redact if a receiver repeats the headers: values, the parts after a word such as `Bearer`, and the user and the
  * password of a login of the scheme Basic, as the receiver decodes them.
  */
-export function hiddenInHeaders(headers: Readonly<Record<string, string>>): string[] {
+export function redactionsOfHeaders(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const whole = isSecretHeader(name) || value.length >= REDACTED_LENGTH_MIN ? [value] : [];
     const parts = [...value.split(/[ ,;]+/), ...loginParts(value)];

@@ -1,6 +1,6 @@
 import { generateKeySync, randomBytes, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { deriveWebhookSecret, hiddenInSecret } from './webhook-secret.ts';
+import { deriveWebhookSecret, redactionsOfSecret } from './webhook-secret.ts';
 
 const newKey = () => generateKeySync('hmac', { length: 256 });
 
@@ -10,7 +10,7 @@ test('a secret is 32 bytes in base64, derived from its key, endpoint and nonce',
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(Buffer.from(secret.slice('whsec_'.length), 'base64')).toHaveLength(32);
   expect(deriveWebhookSecret(key, id, nonce)).toBe(secret);
-  expect(hiddenInSecret(secret)).toEqual([secret, secret.slice('whsec_'.length)]);
+  expect(redactionsOfSecret(secret)).toEqual([secret, secret.slice('whsec_'.length)]);
   const others = [
     deriveWebhookSecret(newKey(), id, nonce),
     deriveWebhookSecret(key, randomUUID(), nonce),

@@ -3,7 +3,7 @@ import { createHmac, type KeyObject } from 'node:crypto';
 const PREFIX = 'whsec_';
 
 /** Returns the texts to redact if a receiver repeats a secret: the secret, and its base64 part. */
-export function hiddenInSecret(secret: string): string[] {
+export function redactionsOfSecret(secret: string): string[] {
   return [secret, secret.slice(PREFIX.length)];
 }
 

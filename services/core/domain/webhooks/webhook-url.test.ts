@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hiddenInUrl, shownUrl, webhookPorts, webhookUrlFault } from './webhook-url.ts';
+import { redactionsOfUrl, shownUrl, webhookPorts, webhookUrlFault } from './webhook-url.ts';
 
 const rules = {
   allowHttp: false,
@@ -83,11 +83,11 @@ describe('the URL of an endpoint', () => {
   });
 });
 
-test('hiddenInUrl lists the query values to redact from responses, without short ones', () => {
-  expect(hiddenInUrl('https://example.com/a/long-part-of-the-path')).toEqual([]);
-  expect(hiddenInUrl('https://example.com/?lonely-value')).toEqual(['lonely-value']);
+test('redactionsOfUrl lists the query values to redact from responses, without short ones', () => {
+  expect(redactionsOfUrl('https://example.com/a/long-part-of-the-path')).toEqual([]);
+  expect(redactionsOfUrl('https://example.com/?lonely-value')).toEqual(['lonely-value']);
   const url = 'https://example.com/?token=s3cret-s3cret&to=shop&a=x%20long%20one&=12345678&lonely-value';
-  expect(hiddenInUrl(url)).toEqual([
+  expect(redactionsOfUrl(url)).toEqual([
     's3cret-s3cret',
     'x%20long%20one',
     '12345678',
@@ -100,9 +100,9 @@ test.each([
   ["https://example.com/?key=it's/a-s3cret", 'it%27s/a-s3cret'],
   ['https://example.com/?key=pässwort/2468', 'p%C3%A4sswort/2468'],
   ['https://example.com/?lonely"value/2468', 'lonely%22value/2468'],
-])('of %s, hiddenInUrl lists the value as a request has it', (url, sent) => {
+])('of %s, redactionsOfUrl lists the value as a request has it', (url, sent) => {
   expect(new URL(url).href).toContain(sent);
-  expect(hiddenInUrl(url)).toContain(sent);
+  expect(redactionsOfUrl(url)).toContain(sent);
 });
 
 test.each([

@@ -53,7 +53,7 @@ export function shownUrl(text: string): string {
  * Returns the texts to redact if a receiver repeats the URL: the values of its query as written, as sent (with more escapes), and
  * decoded.
  */
-export function hiddenInUrl(text: string): string[] {
+export function redactionsOfUrl(text: string): string[] {
   const written = queryValues(text);
   const sent = queryValues(URL.parse(text)?.search ?? '');
   const decoded = written.map((value) => new URLSearchParams(`v=${value}`).get('v') ?? '');

@@ -202,13 +202,17 @@ export async function findMessage(
   // A value, so that the planner leaves out the partitions of all other weeks: planning for them takes 20 ms.
   const purgeOn = tx`${address.purgeOn}::date`;
   const rows = await tx<UnlabelledRow[]>`
-    ${selectMessages(tx, tx`messages m`, purgeOn)} where ${isAt(tenantId, tx, address)}`;
+    ${selectMessages(tx, tx`messages m`, purgeOn)} where ${whereMessage(tenantId, tx, address)}`;
   const [row] = await withLabels(tenantId, tx, rows);
   return row;
 }
 
 /** A condition on the row `m` of `messages`. */
-export function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }: MessageAddress) {
+export function whereMessage(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { seq, purgeOn, id, test }: MessageAddress,
+) {
   return tx`m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}
     ${test === undefined ? tx`` : tx`and m.test = ${test}`}`;
 }
@@ -317,6 +321,6 @@ export async function findMessageKey(
   address: MessageAddress,
 ): Promise<MessageKey | undefined> {
   const [row] = await tx<MessageKey[]>`
-    select m.seq, m.purge_on, m.id, m.enqueued_at, m.scheduled_at from messages m where ${isAt(tenantId, tx, address)}`;
+    select m.seq, m.purge_on, m.id, m.enqueued_at, m.scheduled_at from messages m where ${whereMessage(tenantId, tx, address)}`;
   return row;
 }

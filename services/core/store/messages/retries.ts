@@ -5,7 +5,7 @@ import type { Category } from '#core/domain/message/message-options.ts';
 import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { SmsEncoding } from '#core/domain/message/segments.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { isAt, type MessageAddress } from './messages.ts';
+import { whereMessage, type MessageAddress } from './messages.ts';
 import { withTenant } from '../query/tenant-scope.ts';
 
 /** A message that is to be sent again: what its sender specified, and its state. */
@@ -45,7 +45,7 @@ export async function findRetried(
     from messages m
     cross join lateral (
       select t.status from message_states t where t.seq = m.seq and t.purge_on = ${address.purgeOn} limit 1) s
-    where ${isAt(tenantId, tx, address)}`;
+    where ${whereMessage(tenantId, tx, address)}`;
   return row;
 }
 

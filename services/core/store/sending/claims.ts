@@ -87,7 +87,7 @@ export function claimStore(sql: Sql, bounded: Bounded) {
     /** Returns the messages that a claim of the lane would try; it reads only their numbers. */
     dueSeqs: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number, aheadMs: number) =>
       seqsOf(
-        sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOf(dueFrom)}::float8[]) as seq`,
+        sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOrNull(dueFrom)}::float8[]) as seq`,
       ),
     /**
      * Returns the first of these messages after `afterSeq` that this worker has claimed and not settled; none at the end.
@@ -123,7 +123,7 @@ export function claimStore(sql: Sql, bounded: Bounded) {
           nextPlace: ClaimedPlace | null;
         }>(
           sql`select * from claimed_in(${tenantId}, ${accountId}, ${worker}, ${leaseMs}, ${aheadMs}, ${readsMax},
-            ${arrayOf(dueFrom)}::float8[], ${at === undefined ? null : asJson(sql, at)})`,
+            ${arrayOrNull(dueFrom)}::float8[], ${at === undefined ? null : asJson(sql, at)})`,
         );
         const { seqs = [], attempts = [], reads = 0, nextPlace } = page ?? {};
         const found = seqs.map((seq, i) => ({ seq, attempt: attempts[i] ?? 0 }));
@@ -148,8 +148,8 @@ export const searchedTerms = ({
 }: Lane & { dueFrom?: readonly number[] | undefined }) => ({
   tenant_id: tenantId,
   account_id: accountId,
-  due_from: arrayOf(dueFrom),
+  due_from: arrayOrNull(dueFrom),
 });
 
-export const arrayOf = (dueFrom: readonly number[] | undefined): number[] | null =>
+export const arrayOrNull = (dueFrom: readonly number[] | undefined): number[] | null =>
   dueFrom === undefined ? null : [...dueFrom];

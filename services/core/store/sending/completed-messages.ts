@@ -6,7 +6,7 @@ import { boundedQueries, type Bounded } from '../query/bounded-queries.ts';
 import { suppressCaused } from '../suppressions/caused-suppressions.ts';
 import type { ClaimedMessage } from './claimed-message.ts';
 import type { Completion } from './completion.ts';
-import { RETURNED } from './waiting-messages.ts';
+import { NO_OTHER_ACCOUNT } from './waiting-messages.ts';
 
 /** The content and the end of a call. @param bounded gives a query its deadline. */
 export function completedMessageStore(sql: Sql, bounded: Bounded, addressKeys: AddressKeyRoot) {
@@ -34,7 +34,8 @@ export function completedMessageStore(sql: Sql, bounded: Bounded, addressKeys: A
           const applied = new Set(rows.map(({ seq }) => seq));
           const caused = causes.filter(({ seq }) => applied.has(seq));
           const back = returned.filter((seq) => applied.has(seq));
-          if (back.length > 0) await tx`select move_messages(${back}::bigint[], 'sent', null, ${RETURNED})`;
+          if (back.length > 0)
+            await tx`select move_messages(${back}::bigint[], 'sent', null, ${NO_OTHER_ACCOUNT})`;
           await suppressCaused(tx, addressKeys, 'refusal', caused);
           return applied;
         }),

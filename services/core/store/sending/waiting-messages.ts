@@ -5,7 +5,7 @@ import type { LeftReason, UnsentReason } from '#core/domain/routing/skipped-acco
 import type { StatusReason } from '#core/domain/message/status-reason.ts';
 import { asJson, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
 import { boundedQueries, type Bounded } from '../query/bounded-queries.ts';
-import { arrayOf, searchedTerms } from './claims.ts';
+import { arrayOrNull, searchedTerms } from './claims.ts';
 import type {
   DueRow,
   EarlierLook,
@@ -49,7 +49,7 @@ export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts
   };
 
 /** The reason of a message that returns to `sent` because no other account sent it. */
-export const RETURNED = 'no_other_account' satisfies StatusReason;
+export const NO_OTHER_ACCOUNT = 'no_other_account' satisfies StatusReason;
 
 /** Messages that wait: which are due, and what becomes of those that no claim takes. @param bounded gives a query its deadline. */
 export function waitingMessageStore(sql: Sql, bounded: Bounded) {
@@ -79,7 +79,7 @@ export function waitingMessageStore(sql: Sql, bounded: Bounded) {
       at?: LanePlaces,
     ): Promise<WaitingPage> {
       const [page] = await rowsOf<{ seqs: number[]; nextPlaces: LanePlaces | null }>(
-        sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${readsMax}, ${arrayOf(dueFrom)}::float8[],
+        sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${readsMax}, ${arrayOrNull(dueFrom)}::float8[],
           ${at === undefined ? null : asJson(sql, at)})`,
       );
       const seqs = page?.seqs ?? [];
@@ -106,7 +106,7 @@ export function waitingMessageStore(sql: Sql, bounded: Bounded) {
     /** Returns those of these messages that a provider has accepted before to `sent`; no other account sends them. */
     returnSent: (seqs: readonly number[], why: UnsentReason) =>
       seqsOf(
-        sql`select move_messages(${[...seqs]}::bigint[], 'sent', ${sql.json({ why })}, ${RETURNED}) as seq`,
+        sql`select move_messages(${[...seqs]}::bigint[], 'sent', ${sql.json({ why })}, ${NO_OTHER_ACCOUNT}) as seq`,
       ),
     assignAccounts: (moves: readonly Assignment[]) =>
       seqsOf(sql`select assign_accounts(${asJson(sql, moves.map(assignedTerms))}) as seq`),
@@ -123,7 +123,7 @@ export function waitingMessageStore(sql: Sql, bounded: Bounded) {
       after: DelayedMessage | undefined,
     ) =>
       rowsOf<DelayedMessage>(
-        sql`select * from find_delayed(${tenantId}, ${accountId}, ${most}, ${arrayOf(dueFrom)}::float8[],
+        sql`select * from find_delayed(${tenantId}, ${accountId}, ${most}, ${arrayOrNull(dueFrom)}::float8[],
           ${after?.priority ?? null}::smallint, ${after?.dueUs ?? null}::bigint, ${after?.seq ?? null}::bigint)`,
       ),
 

@@ -3,7 +3,7 @@ import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { boundedQueries } from '../query/bounded-queries.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
 import { messageSeqOf } from './feed.ts';
-import type { Ask } from './match-tenant.ts';
+import type { AppendRequest } from './match-tenant.ts';
 import type { MatchedPositions } from './matched-positions.ts';
 
 export type AppendMatchesDeps = Pick<ReturnType<typeof boundedQueries>, 'rowsOf'> & {
@@ -48,17 +48,17 @@ type StretchRow = {
  */
 export async function appendMatches(
   deps: AppendMatchesDeps,
-  statements: readonly (readonly Ask[])[],
+  statements: readonly (readonly AppendRequest[])[],
   terms: AppendTerms,
 ): Promise<readonly Appended[]> {
   const done: Appended[] = [];
-  for (const asks of statements) {
+  for (const requests of statements) {
     const claimed = done.reduce((sum, { claims }) => sum + claims.length, 0);
     const left = { ...terms, claimsMax: terms.claimsMax - claimed };
     try {
-      done.push(await append(deps, asks, left));
+      done.push(await append(deps, requests, left));
     } catch (error) {
-      const theirs = Map.groupBy(asks, ({ endpoint }) => endpoint.tenantId);
+      const theirs = Map.groupBy(requests, ({ endpoint }) => endpoint.tenantId);
       if (theirs.size > 1 && databaseFaultOf(error) === 'row')
         done.push(...(await appendMatches(deps, [...theirs.values()], left)));
       else done.push(nothing(new Map([...theirs.keys()].map((tenantId) => [tenantId, error]))));
@@ -77,35 +77,36 @@ const nothing = (failed: Appended['failed']): Appended => ({
 
 async function append(
   { sql, positions, rowsOf, loadEndpoints }: AppendMatchesDeps,
-  asks: readonly Ask[],
+  requests: readonly AppendRequest[],
   { claimsMax, tenantClaimsMax, leaseMs }: AppendTerms,
 ): Promise<Appended> {
   const leaseEndsAt = performance.now() + leaseMs;
   const rows = await rowsOf<StretchRow>(
-    sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${tenantClaimsMax}, ${leaseMs})`,
+    sql`select * from append_matches(${asJson(sql, requests.map(toMatch))}, ${claimsMax}, ${tenantClaimsMax}, ${leaseMs})`,
   );
   const stretches = rows.filter(({ dueId }) => dueId !== null);
   const claimed = stretches.filter(({ claim }) => claim !== null);
   const appended = new Set(rows.map(({ endpointId }) => endpointId));
   for (const id of appended) positions.forget(id);
-  const tenantsOf = (some: readonly Ask[]): string[] => some.map(({ endpoint }) => endpoint.tenantId);
+  const tenantsOf = (some: readonly AppendRequest[]): string[] =>
+    some.map(({ endpoint }) => endpoint.tenantId);
   const endpoints = await loadEndpoints(claimed.map(({ endpointId }) => endpointId));
   return {
     claims: claimed.flatMap((row) => {
       const endpoint = endpoints.get(row.endpointId);
-      const ask = asks.find((one) => one.endpoint.id === row.endpointId);
+      const ask = requests.find((one) => one.endpoint.id === row.endpointId);
       return endpoint === undefined || ask === undefined ? [] : [toClaim(row, ask, endpoint, leaseEndsAt)];
     }),
     isLeftDue: claimed.length < stretches.length,
-    advanced: tenantsOf(asks.filter(({ endpoint }) => appended.has(endpoint.id))),
-    missed: tenantsOf(asks.filter(({ endpoint }) => !appended.has(endpoint.id))),
+    advanced: tenantsOf(requests.filter(({ endpoint }) => appended.has(endpoint.id))),
+    missed: tenantsOf(requests.filter(({ endpoint }) => !appended.has(endpoint.id))),
     failed: new Map(),
   };
 }
 
 function toClaim(
   { dueId, claim, firstSeq, lastSeq, purgeOn }: StretchRow,
-  { passed }: Ask,
+  { passed }: AppendRequest,
   endpoint: WebhookEndpoint,
   leaseEndsAt: number,
 ): DeliveryClaim {
@@ -128,7 +129,7 @@ function toClaim(
   return { ...none, dueId, claim, endpoint, purgeOn, events, waitsSince, leaseEndsAt };
 }
 
-const toMatch = ({ endpoint, upto, passed, isClaimable }: Ask) => ({
+const toMatch = ({ endpoint, upto, passed, isClaimable }: AppendRequest) => ({
   endpoint_id: endpoint.id,
   version: endpoint.version,
   expected: endpoint.matchedTo,

@@ -45,13 +45,13 @@ export function eventMatching(deps: EventMatchingDeps) {
     const matched = tenants.flatMap((tenant) => {
       const stretch = read.stretches.get(tenant.id);
       if (stretch === undefined) return [];
-      const { asks, isCut } = matchTenant(tenant, stretch, { ...terms, reachedOf: positions.of });
-      return [{ id: tenant.id, asks, isUnread: stretch.isCut, isCut }];
+      const { requests, isCut } = matchTenant(tenant, stretch, { ...terms, reachedOf: positions.of });
+      return [{ id: tenant.id, requests, isUnread: stretch.isCut, isCut }];
     });
-    const asks = matched
-      .flatMap((tenant) => tenant.asks)
+    const requests = matched
+      .flatMap((tenant) => tenant.requests)
       .filter(({ endpoint, upto, passed }) => passed.length > 0 || positions.note(endpoint, upto));
-    const appended = await appendMatches(deps, matchStatements(asks), terms);
+    const appended = await appendMatches(deps, matchStatements(requests), terms);
     const idsOf = (some: typeof matched): Set<string> => new Set(some.map(({ id }) => id));
     const left = {
       unread: idsOf(matched.filter(({ isUnread }) => isUnread)),

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { APPENDED_MAX, matchStatements } from './match-statements.ts';
-import type { Ask } from './match-tenant.ts';
+import type { AppendRequest } from './match-tenant.ts';
 
-const ask = (tenantId: string, matches: number): Ask =>
-  ({ endpoint: { tenantId }, passed: Array.from({ length: matches }) }) as unknown as Ask;
+const ask = (tenantId: string, matches: number): AppendRequest =>
+  ({ endpoint: { tenantId }, passed: Array.from({ length: matches }) }) as unknown as AppendRequest;
 
 test.each<[string, [string, number][], string[]]>([
-  ['without asks there is none', [], []],
+  ['without requests there is none', [], []],
   [
     'tenants share one up to its size',
     [
@@ -26,14 +26,14 @@ test.each<[string, [string, number][], string[]]>([
     ['aa', 'b'],
   ],
   [
-    'asks without matches share one',
+    'requests without matches share one',
     [
       ['a', 0],
       ['b', 0],
     ],
     ['ab'],
   ],
-])('of the statements that append matches: %s', (_, asks, statements) => {
-  const made = matchStatements(asks.map(([tenantId, matches]) => ask(tenantId, matches)));
+])('of the statements that append matches: %s', (_, requests, statements) => {
+  const made = matchStatements(requests.map(([tenantId, matches]) => ask(tenantId, matches)));
   expect(made.map((some) => some.map(({ endpoint }) => endpoint.tenantId).join(''))).toEqual(statements);
 });

@@ -26,7 +26,7 @@ export type FeedStretch = {
 };
 
 /** Events to append to an endpoint's feed. Without events only the matched position advances. */
-export type Ask = {
+export type AppendRequest = {
   readonly endpoint: MatchedEndpoint;
   readonly upto: number;
   readonly passed: readonly FeedEvent[];
@@ -52,21 +52,21 @@ export function matchTenant(
   { id, endpoints }: MatchedTenant,
   read: FeedStretch,
   { reachedOf, match, busy }: MatchTenantTerms,
-): { readonly asks: readonly Ask[]; readonly isCut: boolean } {
+): { readonly requests: readonly AppendRequest[]; readonly isCut: boolean } {
   const isTenantBusy = busy.includes(id);
-  const asks: Ask[] = [];
+  const requests: AppendRequest[] = [];
   let matches = 0;
   const byReached = endpoints.map((endpoint) => ({ endpoint, reached: reachedOf(endpoint) }));
   for (const { endpoint, reached } of byReached.toSorted((a, b) => a.reached - b.reached)) {
-    if (matches >= MATCHES_OF_TENANT) return { asks, isCut: true };
+    if (matches >= MATCHES_OF_TENANT) return { requests, isCut: true };
     const passed = read.events.filter(({ event }) => event.seq > reached && match(endpoint, event));
     matches += passed.length;
-    asks.push({
+    requests.push({
       endpoint,
       upto: Math.max(reached, read.end),
       passed,
       isClaimable: endpoint.ready && !isTenantBusy && !busy.includes(endpoint.id),
     });
   }
-  return { asks, isCut: false };
+  return { requests, isCut: false };
 }

@@ -139,7 +139,7 @@ export type EndpointChange = { readonly [K in keyof EndpointSettings]?: Endpoint
 };
 
 /** Whether a change affects where calls go or what they carry. */
-export function isCalledAnew({ url, headers, clientCertificate }: EndpointChange): boolean {
+export function affectsCalls({ url, headers, clientCertificate }: EndpointChange): boolean {
   return url !== undefined || headers !== undefined || clientCertificate !== undefined;
 }
 
@@ -169,7 +169,7 @@ export async function updateEndpoint(
       ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
       ${signatures === undefined ? tx`` : tx`, signatures = ${[...signatures]}`}
       ${clientCertificate === undefined ? tx`` : tx`, client_certificate = ${clientCertificate}`}
-      ${isCalledAnew(change) ? tx`, call_at = '-infinity'` : tx``}
+      ${affectsCalls(change) ? tx`, call_at = '-infinity'` : tx``}
     where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
 }
 

@@ -65,7 +65,7 @@ export async function insertWebhookKey(
  * Raises the versions of the tenant's endpoints with `v1a` signatures, so that workers return the events that they have claimed with
  * a former key, and claim them again. Locks the rows in the order of their ids, as SQL `complete_deliveries` does.
  */
-export async function signClaimedAnew(tenantId: TenantId, tx: TransactionSql): Promise<void> {
+export async function invalidateClaimedSignatures(tenantId: TenantId, tx: TransactionSql): Promise<void> {
   await tx`
     update webhook_endpoints set version = version + 1 where tenant_id = ${tenantId} and id = any (array(
       select w.id from webhook_endpoints w
