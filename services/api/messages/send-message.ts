@@ -76,12 +76,18 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   }
 
   async function send(context: Context): Promise<Answer<Accepted>> {
-    const { caller, idempotency } = context;
+    const { caller, idempotency, request } = context;
     // A request with an idempotency key may be a replay, to which no limit applies.
     if (idempotency === null) refuseAgain(caller);
     const countFault = (error: unknown): never => {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
+    };
+    const replay = async (): Promise<Answer<Accepted> | null> => {
+      const earlier = await earlierAnswer<Accepted>(replays, caller.tenant.id, idempotency);
+      if (earlier === null) return null;
+      metrics.replayed();
+      return replayOf(earlier.body);
     };
     const clock = await messageClock(sql, caller, context.body).catch(countFault);
     const keptFrom = recordKeptFrom(context.body, caller, clock);
@@ -90,32 +96,28 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     try {
       row = await prepare(context, place, clock);
     } catch (error) {
-      const earlier = await earlierAnswer<Accepted>(replays, caller.tenant.id, idempotency);
-      if (earlier === null) throw error;
-      metrics.replayed();
-      return replayOf(earlier.body);
+      const again = await replay();
+      if (again === null) throw error;
+      return again;
     }
-    const isLarge = context.request.bodyBytes > INLINE_BYTES_MAX;
+    const isLarge = request.bodyBytes > INLINE_BYTES_MAX;
     if (isLarge) {
       // Looks for a stored answer before it stores the content a second time.
-      const earlier = await earlierAnswer<Accepted>(replays, caller.tenant.id, idempotency);
-      if (earlier !== null) {
-        metrics.replayed();
-        return replayOf(earlier.body);
-      }
+      const again = await replay();
+      if (again !== null) return again;
     }
-    const verdict = await accept(row, isLarge, context).catch(countFault);
-    return answerFor(verdict, row.response, caller, idempotency !== null);
+    const accepted = isLarge ? acceptLarge(row, caller) : acceptSmall(row, request.bodyBytes, caller);
+    return answerFor(await accepted.catch(countFault), row.response, context);
   }
 
-  /** Accepts the message. */
-  async function accept(row: AcceptRow, isLarge: boolean, { caller, request }: Context): Promise<Verdict> {
-    if (!isLarge) {
-      // The memory that the waiting request holds: its body, in which only attachments and texts can be large.
-      const { bodyBytes: bytes } = request;
-      const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
-      return await noted(caller, batcher.accept(counted, ROW_BYTES + bytes));
-    }
+  /** @param bytes the memory that the waiting request holds: its body, in which only attachments and texts can be large. */
+  async function acceptSmall(row: AcceptRow, bytes: number, caller: KeyCaller): Promise<Verdict> {
+    const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
+    return noted(caller, batcher.accept(counted, ROW_BYTES + bytes));
+  }
+
+  /** Stores the content first, apart from the message. */
+  async function acceptLarge(row: AcceptRow, caller: KeyCaller): Promise<Verdict> {
     const full = fullLimits.find(caller);
     if (full !== undefined) return { ...full, response: null, remaining: null };
     const light = await contents.takeApart(row);
@@ -134,8 +136,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   function answerFor(
     verdict: Verdict,
     accepted: Accepted,
-    caller: KeyCaller,
-    isKeyed: boolean,
+    { caller, idempotency }: Context,
   ): Answer<Accepted> {
     const limit = sendsPerMinute(caller);
     const retryAfter = verdict.retryAfter ?? 1;
@@ -160,7 +161,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return replayOf(verdict.response as Accepted);
       case 'rate_limited':
         rateMemory.refused(caller.key.id, limit, retryAfter);
-        if (isKeyed) uncounted.note(caller.key.id);
+        if (idempotency !== null) uncounted.note(caller.key.id);
         throw rejected(
           refusalOf('rate_limited', countedAgainst(caller), {
             retryAfter,

@@ -45,7 +45,7 @@ const THROTTLED: readonly number[] = [429, 503];
 
 export function readyEndpoint(endpoint: WebhookEndpoint, keys: EndpointKeys): ReadyEndpoint {
   const { href } = new URL(endpoint.url);
-  return { endpoint, keys, redact: createRedactor(keys.hidden, ANSWER_LENGTH_MAX), href };
+  return { endpoint, keys, redact: createRedactor(keys.redactions, ANSWER_LENGTH_MAX), href };
 }
 
 /**

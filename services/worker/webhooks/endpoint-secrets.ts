@@ -17,7 +17,7 @@ export type EndpointKeys = {
   readonly sign: WebhookSigner;
   readonly clientCertificate: ClientCertificate | undefined;
   /** Texts that must be redacted from answers. */
-  readonly hidden: readonly string[];
+  readonly redactions: readonly string[];
 };
 
 export type EndpointSecrets = {
@@ -62,7 +62,7 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
       return {
         sign: createWebhookSigner({ secrets, signingKey: key.secret }),
         clientCertificate: shown,
-        hidden: [
+        redactions: [
           ...secrets.flatMap(redactionsOfSecret),
           ...redactionsOfHeaders(endpoint.headers),
           ...redactionsOfUrl(endpoint.url),
