@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import { createExpectedWork, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';

@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { notFound } from '#core/domain/fault/app-error.ts';
-import {
-  EVENT_SCHEMAS,
-  SEQ_MAX,
-  toEnvelope,
-  WEBHOOK_EVENT_SCHEMAS,
-  type StoredEvent,
-} from '#core/domain/webhooks/event-envelope.ts';
+import { toEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import { EVENT_SCHEMAS, SEQ_MAX, WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-schemas.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import {
   FEED_EVENT_PREFIXES,
   FEED_EVENT_TYPES,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-schemas.ts';
 import { standaloneSchema } from './standalone-schema.ts';
 
 test('references are replaced by their definitions, and keywords next to a reference are kept', () => {

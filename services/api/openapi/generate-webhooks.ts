@@ -1,4 +1,4 @@
-import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-schemas.ts';
 import {
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_EVENTS,

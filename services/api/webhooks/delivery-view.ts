@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DELIVERY_STATUSES } from '#core/domain/webhooks/delivery-state.ts';
 import type { DeliveryIds } from '#core/domain/webhooks/delivery-id.ts';
-import { SEQ_MAX } from '#core/domain/webhooks/event-envelope.ts';
+import { SEQ_MAX } from '#core/domain/webhooks/event-schemas.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   RECOVERED_MAX,

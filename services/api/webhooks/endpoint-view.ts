@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
-import { SEQ_MAX } from '#core/domain/webhooks/event-envelope.ts';
+import { SEQ_MAX } from '#core/domain/webhooks/event-schemas.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { includesRole, type Role } from '#core/domain/tenant/role.ts';
 import { shownHeader } from '#core/domain/webhooks/webhook-headers.ts';

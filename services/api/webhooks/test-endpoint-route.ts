@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError, unavailable } from '#core/domain/fault/app-error.ts';
-import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/webhooks/event-schemas.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {

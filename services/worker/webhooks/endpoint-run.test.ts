@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-schemas.ts';
 import {
   ERROR,
   FINE,

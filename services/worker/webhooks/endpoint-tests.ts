@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PingEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import type { PingEnvelope } from '#core/domain/webhooks/event-schemas.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { deliverEvent, readyEndpoint, type DeliverEventDeps } from './deliver-event.ts';

@@ -1,4 +1,5 @@
-import { toEnvelope, type StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import { toEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import { maskedEvent } from '#core/domain/recipient/masked-event.ts';
 
 /** The envelope's text for one endpoint, with the event's number in that endpoint's feed. */

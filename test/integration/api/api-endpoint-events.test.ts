@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import type { EventEnvelope } from '#core/domain/webhooks/event-schemas.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
-import { EVENT_SCHEMAS, type EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import { EVENT_SCHEMAS, type EventEnvelope } from '#core/domain/webhooks/event-schemas.ts';
 import { createEventIds } from '#core/domain/webhooks/event-id.ts';
 import { FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import type { EventEnvelope } from '#core/domain/webhooks/event-schemas.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';

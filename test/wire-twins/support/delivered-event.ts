@@ -1,5 +1,5 @@
 import { randomUUID, type KeyObject } from 'node:crypto';
-import type { StoredEvent } from '../../../services/core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '../../../services/core/domain/webhooks/stored-event.ts';
 import { createEgressGuard } from '../../../services/core/platform/http/egress-guard.ts';
 import { createHttpClient } from '../../../services/core/platform/http/http-client.ts';
 import { deliverEvent, readyEndpoint } from '../../../services/worker/webhooks/deliver-event.ts';

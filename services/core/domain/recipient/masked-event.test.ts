@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StoredEvent } from '../webhooks/event-envelope.ts';
+import type { StoredEvent } from '../webhooks/stored-event.ts';
 import { maskedEvent } from './masked-event.ts';
 
 const event = (parts: object) => ({ message: null, details: null, ...parts }) as unknown as StoredEvent;

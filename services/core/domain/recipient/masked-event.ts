@@ -1,5 +1,5 @@
 import type { Channel } from '../message/channel.ts';
-import type { StoredEvent } from '../webhooks/event-envelope.ts';
+import type { StoredEvent } from '../webhooks/stored-event.ts';
 import { maskRecipient } from './mask-recipient.ts';
 
 /** Returns the event without the recipient, for an event of a message or of a suppression entry. */

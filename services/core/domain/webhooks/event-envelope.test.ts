@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { EVENT_SCHEMAS, toEnvelope, type StoredEvent } from './event-envelope.ts';
+import { toEnvelope } from './event-envelope.ts';
+import { EVENT_SCHEMAS } from './event-schemas.ts';
+import type { StoredEvent } from './stored-event.ts';
 import { FEED_EVENT_TYPES, type FeedEventType } from './feed-event.ts';
 
 const ID = 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CHANNELS } from '../message/channel.ts';
-import type { StoredEvent } from './event-envelope.ts';
+import type { StoredEvent } from './stored-event.ts';
 import { FEED_EVENT_TYPES } from './feed-event.ts';
 import { matchesEndpoint, type EndpointFilters } from './webhook-endpoint.ts';
 

@@ -1,5 +1,5 @@
 import type { Channel } from '../message/channel.ts';
-import type { StoredEvent } from './event-envelope.ts';
+import type { StoredEvent } from './stored-event.ts';
 
 /** The filters that decide which of its tenant's events an endpoint gets. */
 export type EndpointFilters = {

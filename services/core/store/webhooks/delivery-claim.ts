@@ -1,5 +1,5 @@
 import type { EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import type { EndpointFilters } from '#core/domain/webhooks/webhook-endpoint.ts';
 
 /** An endpoint with everything that a call to it needs. */

@@ -1,6 +1,6 @@
 import type { DeliveryStatus } from '#core/domain/webhooks/delivery-state.ts';
 import type { EventIds, EventPlace } from '#core/domain/webhooks/event-id.ts';
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import type { FeedEventFilter } from '#core/domain/webhooks/feed-event.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';

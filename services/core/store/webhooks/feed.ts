@@ -1,6 +1,6 @@
 import type { Channel } from '#core/domain/message/channel.ts';
 import type { EventIds } from '#core/domain/webhooks/event-id.ts';
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import type { FeedEventFilter, FeedEventType } from '#core/domain/webhooks/feed-event.ts';
 import { FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import type { EndpointFilters } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { EventRow } from './feed.ts';
 import type { StoredPosition } from './matched-positions.ts';

@@ -1,5 +1,5 @@
 import type { EndpointHealth, EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
-import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { StoredEvent } from '#core/domain/webhooks/stored-event.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { createBehindTenants } from './behind-tenants.ts';
