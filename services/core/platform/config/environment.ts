@@ -233,7 +233,7 @@ export const receiptsEnv = defineEnvGroup({
 });
 
 export const egressAllowCidrs = list(
-  'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
+  'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Addresses of a NAT64 translator, in `64:ff9b::/96` and `64:ff9b:1::/96`, are judged by the IPv4 address in them. Empty: none.',
   { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
 );
 

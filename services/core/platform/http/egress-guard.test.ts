@@ -53,9 +53,21 @@ describe('an address inside a network', () => {
     'fd00:ec2::254',
     'ff02::1',
     '64:ff9b::7f00:1',
+    '64:ff9b::10.0.0.1',
+    '[64:ff9b::a9fe:a9fe]',
+    '64:ff9b::168.63.129.16',
+    '64:ff9b:0:0:0:1:5db8:d70e',
     '64:ff9b:1::7f00:1',
+    '64:ff9b:1::192.168.1.1',
+    '64:ff9b:1:5db8:d7:e00::',
+    '64:ff9b:1:1::93.184.215.14',
+    '64:ff9b:2::93.184.215.14',
+    '::5db8:d70e',
+    '::ffff:0:93.184.215.14',
     '2002:7f00:1::1',
+    '2002:5db8:d70e::1',
     '2001::1',
+    '2001:0:5db8:d70e::1',
     '2001:db8::1',
     '100::1',
     '4000::1',
@@ -106,6 +118,30 @@ describe('a public host', () => {
     expect(await guardOver([]).resolve(address, 587)).toEqual({ kind: 'resolved', addresses: [address] });
   });
 
+  test.each([
+    ['64:ff9b::93.184.215.14', '64:ff9b::5db8:d70e'],
+    ['[64:ff9b:1::5db8:d70e]', '64:ff9b:1::5db8:d70e'],
+  ])('reached through NAT64 as %s is judged by its IPv4 address', async (host, address) => {
+    const resolved = { kind: 'resolved', addresses: [address] };
+    expect(await guardOver([]).resolve(host, 587)).toEqual(resolved);
+    expect(await guardOver([address]).resolve('mail.example', 587)).toEqual(resolved);
+    expect(await guardOver([address]).resolve('mail.example', 22)).toMatchObject({ kind: 'refused' });
+    expect(addressBlocker([])(host)).toBe(false);
+    expect(addressOpener(['93.184.0.0/16'])(host)).toBe(true);
+    expect(addressOpener(['93.185.0.0/16'])(host)).toBe(false);
+  });
+
+  test('of an IPv6-only network with DNS64 keeps both of its addresses', async () => {
+    const both = (v4: string) =>
+      guardOver([v4, `64:ff9b::${v4}`], ['10.20.0.0/16']).resolve('mail.example', 587);
+    expect(await both(PUBLIC_V4)).toEqual({
+      kind: 'resolved',
+      addresses: [PUBLIC_V4, '64:ff9b::5db8:d70e'],
+    });
+    expect(await both('10.20.0.5')).toEqual({ kind: 'resolved', addresses: ['10.20.0.5', '64:ff9b::a14:5'] });
+    expect(await both('10.21.0.5')).toMatchObject({ kind: 'refused' });
+  });
+
   test('resolves to its other addresses too, one of the other family first', async () => {
     const others = ['93.184.215.15', '93.184.215.16'];
     expect(await guardOver([PUBLIC_V4, ...others, PUBLIC_V6]).resolve('mail.example', 587)).toEqual({
@@ -140,9 +176,10 @@ describe('a public host', () => {
 
 test('addressBlocker recognizes blocked addresses without resolving names', () => {
   const isBlocked = addressBlocker(['10.20.0.0/16']);
-  const fine = [PUBLIC_V4, `[${PUBLIC_V6}]`, 'mail.example', 'localhost', '10.20.0.5', '[::ffff:10.20.0.5]'];
+  const opened = ['10.20.0.5', '[::ffff:10.20.0.5]', '[64:ff9b::10.20.0.5]'];
+  const fine = [PUBLIC_V4, `[${PUBLIC_V6}]`, 'mail.example', 'localhost', ...opened];
   expect(fine.filter(isBlocked)).toEqual([]);
-  const inside = ['10.21.0.5', '[::ffff:10.21.0.5]', '[64:ff9b::7f00:1]', '[64:ff9b::10.20.0.5]', '0x7f.1'];
+  const inside = ['10.21.0.5', '[::ffff:10.21.0.5]', '[64:ff9b::7f00:1]', '[64:ff9b::10.21.0.5]', '0x7f.1'];
   expect(inside.filter((host) => !isBlocked(host))).toEqual([]);
   expect(() => addressBlocker(['everywhere'])).toThrow('Not an address range: everywhere');
 });

@@ -29,6 +29,15 @@ const CLOUD_INTERNAL: readonly Network[] = [ipaddr.parseCIDR('168.63.129.16/32')
 /** All address space that IANA has allocated for global unicast; special ranges inside it have range names of their own. */
 const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
 
+/**
+ * The prefixes that NAT64 translators use by convention: the well-known one (RFC 6052), and the first of those for local use (RFC
+ * 8215). Elsewhere in `64:ff9b:1::/48` only the translator knows which bits are the IPv4 address, so such addresses stay refused.
+ * In any other layout an address of these prefixes stands for one in 0.0.0.0/24, which no translator can reach.
+ */
+const TRANSLATED: readonly Network[] = ['64:ff9b::/96', '64:ff9b:1::/96'].map((cidr) =>
+  ipaddr.parseCIDR(cidr),
+);
+
 /** Creates the guard, which keeps connections chosen by tenants away from private, local and special networks. */
 export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   const allowed = options.allowCidrs.map(parseNetwork);
@@ -51,8 +60,8 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     const addresses = await addressesOf(host);
     const first = addresses?.[0];
     if (addresses === undefined || first === undefined) return { kind: 'refused', code: 'dns' };
-    const isOpened = (address: Address) => isInside(address, allowed);
-    const isFine = (address: Address) => isOpened(address) || (isGlobal(address) && ports.has(port));
+    const isFine = (address: Address) =>
+      isOpened(address, allowed) || (isGlobal(reachedBy(address)) && ports.has(port));
     if (!addresses.every(isFine)) return { kind: 'refused', code: 'egress_blocked' };
     // Where one family has no route, the other one may have.
     const rest = addresses.slice(1);
@@ -73,7 +82,7 @@ export function addressBlocker(allowCidrs: readonly string[]): (host: string) =>
   const allowed = allowCidrs.map(parseNetwork);
   return (host) => {
     const literal = parseLiteral(host);
-    return literal !== undefined && !isGlobal(literal) && !isInside(literal, allowed);
+    return literal !== undefined && !isGlobal(reachedBy(literal)) && !isOpened(literal, allowed);
   };
 }
 
@@ -86,7 +95,7 @@ export function addressOpener(allowCidrs: readonly string[]): (host: string) => 
   const allowed = allowCidrs.map(parseNetwork);
   return (host) => {
     const literal = parseLiteral(host);
-    return literal === undefined ? allowed.length > 0 : isInside(literal, allowed);
+    return literal === undefined ? allowed.length > 0 : isOpened(literal, allowed);
   };
 }
 
@@ -123,6 +132,19 @@ function isHostName(name: string): boolean {
   const labels = name.split('.');
   const isLabel = (label: string) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?$/i.test(label);
   return name.length <= 253 && labels.every(isLabel) && !/^(?:\d+|0x[0-9a-f]*)$/i.test(labels.at(-1) ?? '');
+}
+
+/**
+ * Returns the address at which a connection ends: behind a NAT64 translator that is the IPv4 address in the last four bytes of an
+ * IPv6 address. In an IPv6-only network with DNS64 every IPv4 host has such an address.
+ */
+function reachedBy(address: Address): Address {
+  if (!(address instanceof ipaddr.IPv6) || !isInside(address, TRANSLATED)) return address;
+  return new ipaddr.IPv4(address.toByteArray().slice(-4));
+}
+
+function isOpened(address: Address, allowed: readonly Network[]): boolean {
+  return isInside(address, allowed) || isInside(reachedBy(address), allowed);
 }
 
 function isGlobal(address: Address): boolean {
