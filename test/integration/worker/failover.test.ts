@@ -236,6 +236,27 @@ test('after a full round, an account is not called before the wait that it reque
   expect(wait?.seconds).toBeLessThan(90);
 });
 
+test('in later rounds, an account in the middle is not called before the wait that it requested is over', async () => {
+  await using b = await setup();
+  b.startWorker();
+  // The first retry follows at once, so the other accounts fail twice.
+  for (let i = 0; i < 2; i++)
+    for (const of of [b.accounts.first, b.accounts.last]) b.twilio.fail(down, of.path);
+  b.twilio.fail({ ...down, headers: { 'retry-after': '60' } }, b.accounts.second.path);
+  const seq = await b.send();
+  await expect
+    .poll(() => b.state(seq), POLL)
+    .toMatchObject({ status: 'deferred', reason: 'retry', retries: 2, account: 'first' });
+  expect(await b.attempts(seq)).toEqual([
+    'first rejected_transient',
+    'second rejected_transient',
+    'last rejected_transient',
+    'first rejected_transient',
+    'last rejected_transient',
+  ]);
+  expect(await b.route(seq)).toContain('second skipped asked_to_wait -');
+});
+
 test('a message left with only an account with a refused credential waits and uses no retry', async () => {
   await using b = await setup();
   b.startWorker();

@@ -84,6 +84,23 @@ describe('when all accounts have been tried', () => {
     });
   });
 
+  test('an untried account with a refused credential does not hide that the others are throttled', () => {
+    const throttled = facts({
+      route: { ...route('a', 'b', 'c'), failoverOn: FAILOVER_CLASSES },
+      accountId: 'c',
+      invalid: ['a'],
+      tried: [tried('b', transient('provider_throttled'))],
+    });
+    expect(failOver(transient('provider_throttled'), throttled)).toEqual({
+      kind: 'again',
+      accountId: 'b',
+      skipped: [{ accountId: 'a', reason: 'invalid' }],
+      waitsFor: 'provider_throttled',
+    });
+    const alone = { ...throttled, tried: [tried('b', permanent)] };
+    expect(failOver(permanent, alone)).toMatchObject({ accountId: 'a', waitsFor: 'auth_or_config' });
+  });
+
   test('and each has refused permanently, none is left', () => {
     const decision = failOver(
       permanent,
@@ -103,6 +120,38 @@ describe('when all accounts have been tried', () => {
     expect(failOver(transient(), disabled)).toMatchObject({ kind: 'again', accountId: 'b' });
     const alone = { ...disabled, tried: [tried('b', permanent)] };
     expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'a' });
+  });
+});
+
+describe('an account that asked in an earlier round not to be called yet', () => {
+  const asking = (accountId: string): FailedTry => ({ ...tried(accountId), waitMs: 1_000, isEarlier: true });
+  const passed = { accountId: 'b', reason: 'asked_to_wait' } as const;
+
+  test('is passed over in this round', () => {
+    expect(failOver(transient(), facts({ tried: [asking('b')] }))).toEqual({
+      kind: 'next',
+      accountId: 'c',
+      skipped: [passed],
+    });
+    expect(failOver(transient(), facts({ accountId: 'c', tried: [asking('b'), tried('a')] }))).toEqual({
+      kind: 'again',
+      accountId: 'a',
+      skipped: [passed],
+      waitsFor: 'provider_unavailable',
+    });
+  });
+
+  test('is called when no other account is left', () => {
+    const left = facts({ accountId: 'c', tried: [tried('a', permanent), asking('b')] });
+    expect(failOver(permanent, left)).toMatchObject({ kind: 'again', accountId: 'b' });
+  });
+
+  test('counts as one with a refused credential if it is one now', () => {
+    const invalid = facts({ invalid: ['b'], tried: [asking('b')] });
+    expect(failOver(transient(), invalid)).toMatchObject({
+      accountId: 'c',
+      skipped: [{ accountId: 'b', reason: 'invalid' }],
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import type { FailureClass } from '../sending/failure.ts';
 import { orderOf, type FailoverClass, type Route } from './route.ts';
-import type { SkippedAccount } from './skipped-account.ts';
+import type { SkippedAccount, SkippedReason } from './skipped-account.ts';
 
 /** An earlier call for the same message that led to a failover. */
 export type FailedTry = {
@@ -10,6 +10,8 @@ export type FailedTry = {
   readonly class: FailureClass;
   /** For how much longer the account asked not to be called, in milliseconds. Default: it did not ask. */
   readonly waitMs?: number;
+  /** Whether all accounts were tried since; it matters only because the account still asks not to be called. Default: false. */
+  readonly isEarlier?: boolean;
 };
 
 /** The facts that decide which account gets a message after a refusal. */
@@ -23,7 +25,10 @@ export type FailoverFacts = {
   readonly usable: readonly string[];
   /** Usable accounts with a refused credential; they come after all others. Default: none. */
   readonly invalid?: readonly string[];
-  /** Permanent refusals of the message, and temporary ones since all accounts were last tried. */
+  /**
+   * Permanent refusals of the message, temporary ones since all accounts were last tried, and earlier ones of accounts whose
+   * requested wait is not over.
+   */
   readonly tried: readonly FailedTry[];
 };
 
@@ -48,7 +53,7 @@ const WAITS: readonly FailureClass[] = ['auth_or_config', 'provider_throttled'];
 
 /**
  * Decides which account gets a refused message; undefined if the failure class permits no failover. An account that refused the
- * message permanently is not called again. `skipped`: accounts that come before the next one; if all have been tried, each
+ * message permanently is not called again, and one that asked in an earlier round not to be called yet is passed over. `skipped`: accounts that come before the next one; if all have been tried, each
  * account that was not, and those that have been removed from the route since.
  */
 export function failOver(
@@ -59,10 +64,11 @@ export function failOver(
   if (!route.failoverOn.includes(refusal.class as FailoverClass)) return undefined;
   const tries = [...facts.tried, { ...refusal, accountId: own }];
   const tried = new Map(tries.map((one) => [one.accountId, one.class]));
+  const called = new Set(tries.flatMap((one) => (one.isEarlier === true ? [] : [one.accountId])));
   const refused = new Set(tries.flatMap((one) => (one.isPermanent ? [one.accountId] : [])));
   const order = [...orderOf(route, messageId)];
   const canSend = (id: string): boolean => usable.includes(id);
-  const isInvalid = (id: string): boolean => !tried.has(id) && invalid.includes(id);
+  const isInvalid = (id: string): boolean => !called.has(id) && invalid.includes(id);
 
   const next = order.find((id) => !tried.has(id) && canSend(id) && !isInvalid(id));
   if (next !== undefined) {
@@ -72,20 +78,29 @@ export function failOver(
   // The refusing account may no longer be in the route or usable: then it comes last, but its answer still counts.
   if (!refusal.isPermanent && !left.includes(own)) left.push(own);
   const first = left.find((id) => !isInvalid(id)) ?? left[0];
-  const removed = [...tried.keys()].filter((id) => id !== own && !refused.has(id) && !order.includes(id));
+  const removed = [...called].filter((id) => id !== own && !refused.has(id) && !order.includes(id));
   const skipped = [
     ...passedOver(order.filter((id) => id !== first)),
     ...removed.map((accountId): SkippedAccount => ({ accountId, reason: 'not_in_route' })),
   ];
   if (first === undefined) return { kind: 'none', skipped };
   const classes = left.map((id) => (isInvalid(id) ? 'auth_or_config' : (tried.get(id) ?? refusal.class)));
-  const waitsFor = classes.find((one) => !WAITS.includes(one)) ?? classes[0] ?? refusal.class;
+  const waitsFor =
+    classes.find((one) => !WAITS.includes(one)) ??
+    classes.find((one) => one !== 'auth_or_config') ??
+    classes[0] ??
+    refusal.class;
   return { kind: 'again', accountId: first, skipped, waitsFor };
 
   function passedOver(ids: readonly string[]): SkippedAccount[] {
     return ids
-      .filter((id) => !tried.has(id))
-      .map((accountId) => ({ accountId, reason: canSend(accountId) ? 'invalid' : 'disabled' }));
+      .filter((id) => !called.has(id))
+      .map((accountId) => ({ accountId, reason: reasonOf(accountId) }));
+  }
+
+  function reasonOf(id: string): SkippedReason {
+    if (!canSend(id)) return 'disabled';
+    return isInvalid(id) ? 'invalid' : 'asked_to_wait';
   }
 }
 
@@ -102,7 +117,7 @@ export type Rerouted = {
   readonly skipped: readonly SkippedAccount[];
   /** The route's accounts in order, if the route has no stored version. */
   readonly steps?: readonly string[];
-  /** The wait that the account requested which refused the message. */
+  /** The wait that the account requested which refused the message; it holds in later rounds too. */
   readonly retryAfterMs?: number;
 };
 

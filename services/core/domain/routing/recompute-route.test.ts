@@ -75,6 +75,22 @@ describe('a message whose route is recomputed', () => {
     });
   });
 
+  test('passes over an account that asked in an earlier round not to be called yet', () => {
+    const [a, b, c] = [
+      refusal('a', 'provider_unavailable'),
+      refusal('b', 'provider_unavailable'),
+      refusal('c', 'provider_unavailable'),
+    ];
+    const again = refusal('a', 'provider_unavailable', false, [{ accountId: 'b', reason: 'asked_to_wait' }]);
+    const past = message(a, b, c, again);
+    expect(recomputeRoute(past, routeOf('a', 'b', 'c'), accountsOf(['a', 'b', 'c']))).toMatchObject({
+      accountId: 'c',
+      steps: expect.arrayContaining([
+        { accountId: 'b', verdict: 'skipped', reason: 'asked_to_wait' },
+      ]) as unknown,
+    });
+  });
+
   test('stays after a refusal that the draft does not fail over on, and after an ambiguous call', () => {
     const both = accountsOf(['a', 'b']);
     const throttled = message(refusal('a', 'provider_throttled'));

@@ -3,7 +3,7 @@ import type { ConsideredAccount } from './explain-route.ts';
 import { failOver, type FailedTry } from './failover.ts';
 import type { FailureClass } from '../sending/failure.ts';
 import type { Route } from './route.ts';
-import type { SkippedAccount } from './skipped-account.ts';
+import type { SkippedAccount, SkippedReason } from './skipped-account.ts';
 import { afterDelay, afterSilence, type PastMove, type UsableAccount } from './past-moves.ts';
 import type { PastRouting, PastTurn } from './past-routing.ts';
 
@@ -122,8 +122,15 @@ function leaveRefused(
   const { accountId, tried } = progress;
   const refusal = { isPermanent: turn.isPermanent, class: turn.class };
   const usable = accounts.filter((one) => one.channel === channel).map((one) => one.id);
-  const invalid = (turn.skipped ?? []).flatMap((one) => (one.reason === 'invalid' ? [one.accountId] : []));
-  const next = failOver(refusal, { messageId, accountId, route, usable, invalid, tried });
+  const earlier = passedOver(turn, 'asked_to_wait').map(askedToWait);
+  const next = failOver(refusal, {
+    messageId,
+    accountId,
+    route,
+    usable,
+    invalid: passedOver(turn, 'invalid'),
+    tried: [...earlier, ...tried],
+  });
   if (refusal.isPermanent && (next === undefined || next.kind === 'none')) return false;
   progress.called.add(accountId);
   progress.refusedAs = turn.class;
@@ -178,6 +185,18 @@ const sentBefore = (accountId: string): RecomputedStep => ({
 
 const skippedSteps = (skipped: readonly SkippedAccount[]): RecomputedStep[] =>
   skipped.map((one) => ({ ...one, verdict: 'skipped' }));
+
+/** The accounts that were passed over for this reason when the message was refused. */
+const passedOver = ({ skipped }: Turn<'refused'>, as: SkippedReason): string[] =>
+  (skipped ?? []).flatMap(({ accountId, reason }) => (reason === as ? [accountId] : []));
+
+/** Only that the account asked to wait is known, not how it refused the message in that earlier round. */
+const askedToWait = (accountId: string): FailedTry => ({
+  accountId,
+  isPermanent: false,
+  class: 'unknown',
+  isEarlier: true,
+});
 
 const disabled = (accountId: string): SkippedAccount => ({ accountId, reason: 'disabled' });
 

@@ -1,6 +1,7 @@
 /**
  * Why an account that was considered for a message did not send it. `ambiguous_elsewhere`: another account may have sent it,
  * because its call was ambiguous. `not_in_route`: the account was called, and has been removed from the route since.
+ * `asked_to_wait`: it refused the message in an earlier round, and the wait that it requested is not over.
  */
 export const SKIPPED_REASONS = [
   'disabled',
@@ -9,6 +10,7 @@ export const SKIPPED_REASONS = [
   'rate_used_up',
   'ambiguous_elsewhere',
   'not_in_route',
+  'asked_to_wait',
   'suppressed',
 ] as const;
 export type SkippedReason = (typeof SKIPPED_REASONS)[number];

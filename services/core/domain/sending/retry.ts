@@ -15,7 +15,10 @@ export const RETRY_DELAYS_MS = [
 const RETRY_JITTER = 0.2;
 /** Delay before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
 export const AMBIGUOUS_RETRY_MS = 2 * SECOND_MS;
-/** How long a message waits for an account with a refused credential, by number of waits. */
+/**
+ * How long a message waits for an account with a refused credential, by number of waits; a longer wait that the provider requests
+ * is respected.
+ */
 const PROVIDER_WAITS_MS = [30 * SECOND_MS, MINUTE_MS, 2 * MINUTE_MS, 5 * MINUTE_MS] as const;
 /** How long a throttled message waits, by number of waits; a longer wait that the provider requests is respected. */
 const THROTTLE_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS] as const;
@@ -35,8 +38,8 @@ export function retryDelayMs(retry: number, random: number, retryAfterMs = 0): n
 }
 
 /** Returns the milliseconds until a message retries an account that is not ready. */
-export function providerWaitMs(waits: number, random: number): number {
-  return Math.round(nth(PROVIDER_WAITS_MS, waits) * (1 + RETRY_JITTER * random));
+export function providerWaitMs(waits: number, random: number, retryAfterMs = 0): number {
+  return Math.max(Math.round(nth(PROVIDER_WAITS_MS, waits) * (1 + RETRY_JITTER * random)), retryAfterMs);
 }
 
 /** Returns the milliseconds until a throttled message is retried. */

@@ -536,6 +536,53 @@ describe('with other accounts in the route', () => {
     });
   });
 
+  describe('an account that was passed over because it asked to wait', () => {
+    const three = { ...route, steps: ['a', 'b', 'c'].map((accountId) => ({ accountId, weight: 1 })) };
+    const passed = {
+      ...failover,
+      route: three,
+      usable: ['a', 'b', 'c'],
+      accountId: 'c',
+      tried: [
+        {
+          accountId: 'b',
+          isPermanent: false,
+          class: 'provider_unavailable',
+          waitMs: 20_000,
+          isEarlier: true,
+        },
+        { accountId: 'a', isPermanent: false, class: 'provider_unavailable', waitMs: 0, isEarlier: false },
+      ],
+    } as const;
+
+    test('is not called in this round', () => {
+      expect(settle(transient(), message({ retries: 3, failover: passed }), NOW, 0)).toMatchObject({
+        reason: 'retry',
+        nextAttemptAt: NOW + 300_000,
+        rerouted: { accountId: 'a', skipped: [{ accountId: 'b', reason: 'asked_to_wait' }] },
+      });
+    });
+
+    test.each([
+      ['when its wait is over', 60_000, 20_000],
+      ['at once if the message would expire until then', 20_000, 0],
+    ])('is called if no time is left for another round: %s', (_name, lifeMs, delayMs) => {
+      const one = message({ retries: 3, expiresAt: NOW + lifeMs, failover: passed });
+      expect(settle(transient(), one, NOW, 0)).toMatchObject({
+        status: 'deferred',
+        reason: 'failed_over',
+        retries: 3,
+        nextAttemptAt: NOW + delayMs,
+        rerouted: { accountId: 'b' },
+      });
+    });
+  });
+
+  test('the wait that the last account requested is stored with the move to the first', () => {
+    const settled = settle(transient('provider_unavailable', 90_000), message({ failover: last }), NOW, 0);
+    expect(settled.rerouted).toMatchObject({ accountId: 'a', retryAfterMs: 90_000 });
+  });
+
   test('a message without time for another round fails and is not rerouted', () => {
     const settled = settle(
       transient(),

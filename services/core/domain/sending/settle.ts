@@ -1,7 +1,7 @@
 import { ambiguity, isAwaited, unknownIfMaybeSent } from './ambiguity.ts';
 import { FIRST_LOOKUP_MS } from '../receipts/decide-lookup.ts';
 import { HOUR_MS } from '../text/duration.ts';
-import { failOver, moveOf, reroutedTo, type FailoverFacts } from '../routing/failover.ts';
+import { failOver, moveOf, reroutedTo, type Failover, type FailoverFacts } from '../routing/failover.ts';
 import { assertMove } from '../message/message-state.ts';
 import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
 import type { AttemptedMessage, Settlement } from './settlement.ts';
@@ -146,25 +146,40 @@ function elsewhere(
   const place = moveOf(decision, failover);
   if (decision.kind === 'none') return { ...failed(failure), ...place };
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
-  if (decision.kind === 'next') {
-    const { rerouted } = place;
-    return {
-      status: 'deferred',
-      reason: 'failed_over',
-      failure: stored(failure, { retryable: true }),
-      nextAttemptAt: now,
-      ...place,
-      rerouted: rerouted === null || retryAfterMs === undefined ? rerouted : { ...rerouted, retryAfterMs },
-    };
-  }
+  const asking = retryAfterMs === undefined ? {} : { retryAfterMs };
+  if (decision.kind === 'next') return onwards(decision, now);
   const isOther = decision.accountId !== failover.accountId;
   const asked = [retryAfterMs ?? 0, restMs(decision.accountId, failover)];
   // A message that cannot wait so long goes to another account before, rather than nowhere.
   const askedMs = isOther ? Math.max(0, ...asked.filter((ms) => now + ms < message.expiresAt)) : retryAfterMs;
   const wait = deferral({ ...failure, class: decision.waitsFor }, askedMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, { retryable: true }) };
+  if ((wait.nextAttemptAt ?? Infinity) >= message.expiresAt) {
+    // No time is left for another round, but maybe for an account that was passed over in this one because it asked to wait.
+    const tried = failover.tried.filter((one) => one.isEarlier !== true);
+    const last = failOver({ isPermanent, class: failure.class }, { ...failover, tried });
+    if (last?.kind === 'next') {
+      const readyAt = now + restMs(last.accountId, failover);
+      return onwards(last, readyAt < message.expiresAt ? readyAt : now);
+    }
+  }
   // A message that ends because no time is left gets no next account.
-  return wait.status === 'deferred' ? { ...shown, ...place } : shown;
+  return wait.status === 'deferred' ? { ...shown, ...moved(place) } : shown;
+
+  function onwards(to: Extract<Failover, { kind: 'next' }>, at: number): SettlementPart {
+    return {
+      status: 'deferred',
+      reason: 'failed_over',
+      failure: stored(failure, { retryable: true }),
+      nextAttemptAt: at,
+      ...moved(moveOf(to, failover as FailoverFacts)),
+    };
+  }
+
+  /** Adds the wait that the refusing account requested, which is stored with the move to another account. */
+  function moved({ rerouted, stayed }: ReturnType<typeof moveOf>): ReturnType<typeof moveOf> {
+    return { rerouted: rerouted && { ...rerouted, ...asking }, stayed };
+  }
 }
 
 /** Returns for how much longer an account that refused the message before asked not to be called. */

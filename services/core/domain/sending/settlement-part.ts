@@ -23,7 +23,7 @@ export function deferral(
 ): SettlementPart {
   const waits = { providerWaits: Math.min(message.providerWaits + 1, PROVIDER_WAITS_MAX) };
   if (failure.class === 'auth_or_config') {
-    return waiting('provider_not_ready', providerWaitMs(message.providerWaits, random), waits);
+    return waiting('provider_not_ready', providerWaitMs(message.providerWaits, random, retryAfterMs), waits);
   }
   if (failure.class === 'provider_throttled') {
     return waiting('provider_throttled', throttleWaitMs(message.providerWaits, random, retryAfterMs), waits);
