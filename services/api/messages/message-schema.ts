@@ -91,7 +91,9 @@ export const Message = z
     statusReason: z
       .enum(STATUS_REASONS)
       .nullable()
-      .describe('Why the message is in its state, if the state alone does not show it.'),
+      .describe(
+        'Why the message is in its state, if the state alone does not show it. `abuse_brake`: a brake holds the channel, or slows it and the message waits for its turn.',
+      ),
     finality: z
       .enum(['final', 'accepted_only', 'pending'])
       .describe('`accepted_only`: sent by a provider that does not report deliveries.'),

@@ -409,6 +409,23 @@ test("a brake holds its channel's messages as abuse_brake, but no others and no 
   expect(await b.told()).toEqual(['tenant.brake_applied held', 'tenant.brake_lifted held']);
 });
 
+test('a due message of a slowed channel shows the brake as its reason, and another wait its own', async () => {
+  await using b = await setup();
+  const [due = 0, later = 0] = await b.accept(2);
+  const [mail = 0] = await b.accept(1, { channel: 'email' });
+  const [tried = 0] = await b.accept(1, { test: true });
+  const all = [due, later, mail, tried];
+  await b.admin`update despatch.live_messages set status = 'deferred', reason = 'retry',
+    next_attempt_at = now() + case when seq = ${later} then interval '1 hour' else '0' end where seq = any (${[due, later]})`;
+  expect(await b.shown(all)).toEqual(['deferred retry', 'deferred retry', 'queued', 'queued']);
+  await b.brake('sms', 'slowed');
+  expect(await b.shown(all)).toEqual(['deferred abuse_brake', 'deferred retry', 'queued', 'queued']);
+  await b.brake('email', 'slowed');
+  expect(await b.shown([mail])).toEqual(['queued abuse_brake']);
+  await b.lift();
+  expect(await b.shown(all)).toEqual(['deferred retry', 'deferred retry', 'queued', 'queued']);
+});
+
 test('time that a message is held by a brake does not count toward its expiry', async () => {
   await using b = await setup();
   await b.brakeHard();

@@ -474,12 +474,14 @@ create view message_states with (security_invoker) as
     delivered_at, completed_at, updated_at, coalesce(reassigned, 0::smallint) as reassigned, sent_attempt
   from message_results
   union all
-  -- `reason` and `next_attempt_at` are not shown while a message is held; they reappear with the state that it was held from.
+  -- `reason` and `next_attempt_at` are not shown while a message is held; they reappear with the state that it was held from. A
+  -- due message of a slowed channel waits for the brake, whatever delayed it before.
   select seq, purge_on, tenant_id, status,
-    case when status <> 'held' then reason
-      when not test and exists (
-        select from brakes b where b.tenant_id = live_messages.tenant_id and b.channel = live_messages.channel and b.level = 'held')
-        then 'abuse_brake' end, attempt, duplicate_risk,
+    case when not test and (status = 'held'
+        or status in ('queued', 'deferred') and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()) and exists (
+        select from brakes b where b.tenant_id = live_messages.tenant_id and b.channel = live_messages.channel
+          and b.level = case status when 'held' then 'held' else 'slowed' end) then 'abuse_brake'
+      when status <> 'held' then reason end, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end, provider, null, null,
     case when status <> 'held' then next_attempt_at end, failure, false, false,
     false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned, null
