@@ -76,6 +76,25 @@ test('an account whose tokens were taken one by one opens when an eighth of its 
   expect(gates.closedUntil('a')).toBe(begun + 9 + 1_020);
 });
 
+test('a lane that a burst has emptied is looked at at most three times before its account counts as idle', () => {
+  for (const limit of [1, 2, 3, 8, 10, 80, 1_000]) {
+    const { state, gates } = setup();
+    gates.noteLimit('a', limit);
+    let mayHoldMore = false;
+    for (let taken = 0; taken < limit && !mayHoldMore; taken++) {
+      mayHoldMore = gates.claimed('a', 50, [1]);
+      state.now += 900 / limit;
+    }
+    let looks = 0;
+    while (mayHoldMore) {
+      looks += 1;
+      state.now = Math.max(state.now, gates.closedUntil('a'));
+      mayHoldMore = gates.claimed('a', 50, []);
+    }
+    expect({ limit, looks }).toEqual({ limit, looks: Math.min(looks, 3) });
+  }
+});
+
 test('an unchanged rate limit keeps its spent tokens, and a removed one frees the account', () => {
   const { gates } = setup();
   gates.noteLimit('a', 1);

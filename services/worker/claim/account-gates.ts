@@ -58,6 +58,8 @@ const SEGMENTS_USUAL = 3;
 const TOKEN_MS = 1_020;
 /** A gate opens for at least this part of the limit: each look costs the database the same, however few tokens are free. */
 const PART_OF_LIMIT = 1 / 8;
+/** The same after a look that found nothing: probably the lane is empty, and if it is not, other workers take the tokens. */
+const PART_AFTER_NOTHING = 1 / 2;
 /** Maximum time from the claim of a probe until it reaches the breaker. */
 const PROBE_MS = 1_000;
 
@@ -138,7 +140,8 @@ export function createAccountGates(
       // The claim got fewer than it asked for: either the lane is empty, or all workers together used up the tokens.
       const spent = sumOf(tokens.spent.map(({ units }) => units));
       if (segments.length > 0 && spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
-      closed.set(accountId, (freeingSpend(tokens)?.at ?? monotonicMs()) + TOKEN_MS);
+      const part = segments.length === 0 ? PART_AFTER_NOTHING : PART_OF_LIMIT;
+      closed.set(accountId, (freeingSpend(tokens, part)?.at ?? monotonicMs()) + TOKEN_MS);
       return spent > 0;
     },
     forget(accountId) {
@@ -149,10 +152,10 @@ export function createAccountGates(
   };
 }
 
-/** Returns the spend whose tokens complete a part of the limit that is worth a claim when they are free again. */
-function freeingSpend({ perSecond, spent }: Tokens): Spent | undefined {
+/** Returns the spend whose tokens complete this part of the limit when they are free again. */
+function freeingSpend({ perSecond, spent }: Tokens, part: number): Spent | undefined {
   let units = 0;
-  return spent.find((one) => (units += one.units) >= perSecond * PART_OF_LIMIT) ?? spent.at(-1);
+  return spent.find((one) => (units += one.units) >= perSecond * part) ?? spent.at(-1);
 }
 
 function sumOf(numbers: readonly number[]): number {
