@@ -109,7 +109,7 @@ export function scriptedWebhooks(
     allowHttp?: boolean;
     isSending?: boolean;
     expected?: ExpectedWork;
-    /** Until then, nothing is recorded. */
+    /** Until then, nothing is recorded, or at all if it rejects. */
     recorded?: Promise<void>;
   } & Partial<Pick<WebhookStore, 'matchEvents'>> = {},
 ) {

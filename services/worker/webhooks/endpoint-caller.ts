@@ -22,7 +22,7 @@ import type { DeliveryRecorder } from './delivery-recorder.ts';
 import { createEndpointRun, type Delivery } from './endpoint-run.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
-import { createKeylessEndpoints } from './keyless-endpoints.ts';
+import { createEndpointWaits } from './endpoint-waits.ts';
 import { createSlotShares } from './slot-shares.ts';
 
 export type EndpointCallerDeps = CallEndpointDeps &
@@ -81,6 +81,13 @@ const CALL_WEIGHT = 1 / 64;
 const FULL_CLAIM = 20;
 /** Maximum number of concurrent calls to one endpoint. */
 const CALLS_PER_ENDPOINT_MAX = 20;
+/** How long an endpoint is not claimed from whose keys could not be loaded. */
+const KEYS_AGAIN = { minMs: 1_000, maxMs: 30_000 };
+/**
+ * The same if a result could not be recorded. The events of that claim are called for again, so the waits bound how often an
+ * endpoint gets them; about the length of a lease at first, before whose end they cannot be claimed.
+ */
+const UNRECORDED_AGAIN = { minMs: 60_000, maxMs: 3_600_000 };
 /** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
 
@@ -96,7 +103,9 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     use: deps.use,
   });
   const slots = createSlotShares(deps.inFlightMax);
-  const keyless = createKeylessEndpoints();
+  /** Endpoints whose keys could not be loaded, and those of which a result could not be recorded. */
+  const keyless = createEndpointWaits(KEYS_AGAIN);
+  const unrecorded = createEndpointWaits(UNRECORDED_AGAIN);
   /** Average duration of a call. */
   let callMs = 0;
   let isStopping = false;
@@ -123,7 +132,9 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
 
   function open(id: string, endpoint: WebhookEndpoint): ClaimedEndpoint {
     const run = createEndpointRun(endpoint, (completion) => {
-      void deps.recorder.record(completion).then(() => {
+      void deps.recorder.record(completion).then((isRecorded) => {
+        if (isRecorded) unrecorded.forget(id);
+        else unrecorded.failed(id);
         entry.claims--;
         closeIfOver(id, entry);
         deps.onRoom();
@@ -257,7 +268,12 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       return {
         claimsMax: queryRoom(room),
         tenantClaimsMax: tenantRoom(room, new Set(held.map(({ tenantId }) => tenantId)).size),
-        busy: [...busyEndpoints(held), ...keyless.waiting, ...tenantsWithTheirShare(held, room, eventsMax)],
+        busy: [
+          ...busyEndpoints(held),
+          ...keyless.waiting,
+          ...unrecorded.waiting,
+          ...tenantsWithTheirShare(held, room, eventsMax),
+        ],
       };
     },
     waitedMs: (claims) => batchWaitMs(claims.map(waitOf)),

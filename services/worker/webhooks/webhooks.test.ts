@@ -195,6 +195,20 @@ describe('concurrent calls', () => {
     await expect.poll(() => s.completions.length).toBe(4);
   });
 
+  test('to an endpoint of which the results cannot be recorded are not repeated after each lease', async () => {
+    const refused = Object.assign(new Error('refused'), { name: 'PostgresError', code: '22P05' });
+    const recorded = Promise.reject(refused);
+    recorded.catch(() => undefined);
+    const [one, other] = [endpointOf(), endpointOf({ url: 'https://other.example/' })];
+    const s = scriptedWebhooks([claimOf(one, [1])], () => ERROR, { recorded });
+    await s.webhooks.claim();
+    await expect.poll(() => s.failed).toEqual([refused, refused, refused]);
+    s.left.push(claimOf(one, [1]), claimOf(other, [2]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.map(({ url }) => url)).toEqual([one.url, other.url]);
+    expect(s.left.map(({ endpoint }) => endpoint)).toEqual([one]);
+  });
+
   test('end and are recorded when the worker stops, and no more are begun', async () => {
     const many = Array.from({ length: 50 }, (_, i) => i);
     const slow = hold();

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { createKeylessEndpoints } from './keyless-endpoints.ts';
+import { createEndpointWaits } from './endpoint-waits.ts';
 
 function setup() {
   let clock = 0;
-  const endpoints = createKeylessEndpoints(() => clock);
+  const endpoints = createEndpointWaits({ minMs: 1_000, maxMs: 30_000 }, () => clock);
   return { endpoints, passMs: (ms: number) => void (clock += ms) };
 }
 
-test('each failure to load keys doubles the wait, up to thirty seconds; a success resets it', () => {
+test('each failure doubles the wait, up to its maximum; a success resets it', () => {
   const { endpoints, passMs } = setup();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
     endpoints.failed('a');
