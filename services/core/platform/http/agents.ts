@@ -4,6 +4,7 @@ import { Agent, buildConnector, errors, type Dispatcher } from 'undici';
 import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
 import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 import type { EgressGuard } from './egress-guard.ts';
+import { takeContinue } from './take-continue.ts';
 
 export type AgentsOptions = {
   /** DNS, TCP and TLS together, over all addresses that are tried; for a tenant's host without the DNS. Default 5 s. */
@@ -66,12 +67,15 @@ export function createAgents(options: AgentsOptions): Agents {
     bodyTimeout: silenceMs,
     connect: { ...connect, preferH2: true },
   };
-  const agent = new Agent({ ...pool, connect });
+  const agent = new Agent({
+    ...pool,
+    connect: takingContinue(buildConnector({ allowH2: false, ...connect })),
+  });
   const tenantPool = { ...pool, keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX };
   // A pool of its own: a connection that was opened without the guard must not carry a request that needs it.
   const guardedAgent = new Agent({
     ...tenantPool,
-    connect: guardedConnector(guard, connectTimeoutMs),
+    connect: takingContinue(guardedConnector(guard, connectTimeoutMs)),
   });
   const http2Agents = new LRUCache<string, Agent>({
     max: HTTP2_GROUPS_MAX,
@@ -89,7 +93,7 @@ export function createAgents(options: AgentsOptions): Agents {
     if (known !== undefined) return known;
     const added = new Agent({
       ...tenantPool,
-      connect: guardedConnector(guard, connectTimeoutMs, { cert: certificate, key }),
+      connect: takingContinue(guardedConnector(guard, connectTimeoutMs, { cert: certificate, key })),
     });
     certificateAgents.set(group, added);
     return added;
@@ -119,6 +123,14 @@ export function createAgents(options: AgentsOptions): Agents {
 
 type Connector = ReturnType<typeof buildConnector>;
 type Callback = Parameters<Connector>[1];
+
+/** Returns the connector with sockets that take an unasked `100 Continue`. */
+function takingContinue(connect: Connector): Connector {
+  return (options, callback) =>
+    connect(options, (...[error, socket]) =>
+      error === null ? callback(null, takeContinue(socket)) : callback(error, null),
+    );
+}
 
 /** The most addresses of a tenant's host that are tried for one connection. */
 const ADDRESSES_MAX = 3;

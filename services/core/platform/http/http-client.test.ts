@@ -136,6 +136,63 @@ describe('a response', () => {
   });
 });
 
+describe('interim responses that were not asked for', () => {
+  const FINAL = 'HTTP/1.1 201 Created\r\nx-a: b\r\ncontent-length: 13\r\n\r\nHTTP/1.1 100 ';
+  const answer = {
+    kind: 'response',
+    status: 201,
+    headers: { 'x-a': 'b', 'content-length': '13' },
+    text: 'HTTP/1.1 100 ',
+  };
+
+  test.each([
+    ['a 100', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['a 100 without a reason', 'HTTP/1.1 100\r\n\r\n'],
+    ['a 100 with headers', 'HTTP/1.1 100 Continue\r\nx-a: c\r\ndate: 100\r\n\r\n'],
+    ['a 102', 'HTTP/1.1 102 Processing\r\n\r\n'],
+    [
+      'several',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n',
+    ],
+    ['several 103', 'HTTP/1.1 103 Hints\r\n\r\n'.repeat(20)],
+  ])('are passed over on a kept connection, as %s', async (_, interim) => {
+    await using http = client();
+    await using server = await speak((socket) => socket.write(interim + FINAL));
+    for (let i = 0; i < 4; i += 1) expect(await http(post(server.origin))).toEqual(answer);
+    // The second call may begin before the first connection is free.
+    expect(server.connections()).toBeLessThanOrEqual(2);
+  });
+
+  test('are passed over if each byte arrives alone, and from a tenant host', async () => {
+    const guard = createEgressGuard({ allowCidrs: ['127.0.0.0/8'], ports: [], resolveHost: async () => [] });
+    await using http = client({ guard });
+    await using server = await speak((socket) => {
+      void (async () => {
+        for (const byte of `\r\nHTTP/1.1 100 Continue\r\nx: y\r\n\r\n${FINAL}`) {
+          socket.setNoDelay().write(byte);
+          await new Promise(setImmediate);
+        }
+      })();
+    });
+    for (let i = 0; i < 4; i += 1)
+      expect(await http({ ...post(server.origin), isTenantHost: true })).toEqual(answer);
+    expect(server.connections()).toBeLessThanOrEqual(2);
+  });
+
+  test('without end count as no answer, and so does a change of the protocol', async () => {
+    await using http = client({ totalDeadlineMs: 500 });
+    await using endless = await speak((socket) => {
+      const timer = setInterval(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), 20);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect(await http(post(endless.origin))).toEqual({ kind: 'ambiguous', code: 'timeout' });
+    await using other = await speak((socket) =>
+      socket.write('HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    );
+    expect(await http(post(other.origin))).toMatchObject({ kind: 'ambiguous' });
+  });
+});
+
 describe('a request that never left', () => {
   test.each([
     ['an unknown host', 'http://nowhere.invalid/', 'dns'],
