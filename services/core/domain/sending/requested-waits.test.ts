@@ -49,72 +49,116 @@ const history = fc.record({
   answers: fc.array(answer, { minLength: 1, maxLength: 40 }),
 });
 
+type Answer = typeof answer extends fc.Arbitrary<infer T> ? T : never;
+type History = typeof history extends fc.Arbitrary<infer T> ? T : never;
+/** `readyAt`: until when the account had asked not to be called. */
+type Call = {
+  readonly accountId: string;
+  readonly at: number;
+  readonly round: number;
+  readonly readyAt: number;
+};
+type Played = { readonly calls: readonly Call[]; readonly expiresAt: number; readonly hasEnded: boolean };
+
+/**
+ * Calls the accounts of a route for one message as the worker does, until the answers are used up, the message has failed, or it
+ * has expired.
+ */
+function play({ inRoute, invalid, lifeMs }: History, answers: Iterable<Answer>): Played {
+  const route: Route = {
+    channel: 'sms',
+    version: 1,
+    strategy: 'priority',
+    steps: inRoute.map((accountId) => ({ accountId, weight: 1 })),
+    failoverOn: FAILOVER_CLASSES,
+  };
+  const expiresAt = START + lifeMs;
+  const log: Logged[] = [];
+  const calls: Call[] = [];
+  let counts = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
+  let accountId: string = inRoute[0] ?? 'a';
+  let now = START;
+  let round = 0;
+  for (const { isPermanent, class: of, retryAfterMs, callMs, lateMs, random } of answers) {
+    if (now >= expiresAt) return { calls, expiresAt, hasEnded: true };
+    const asked = log.findLast((one) => one.accountId === accountId);
+    calls.push({ accountId, at: now, round, readyAt: (asked?.endedAt ?? 0) + (asked?.askedMs ?? 0) });
+    now += callMs;
+    const failure = { class: of, code: 'x' };
+    const outcome: AttemptOutcome = isPermanent
+      ? { kind: 'rejected_permanent', failure }
+      : { kind: 'rejected_transient', failure, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    const message: AttemptedMessage = {
+      ...counts,
+      deliveryGuarantee: 'at_least_once',
+      expiresAt,
+      dedupe: 'none',
+      receiptsExpected: false,
+      failover: {
+        messageId: 'm',
+        accountId,
+        route,
+        usable: inRoute,
+        invalid: invalid.filter((id) => id !== accountId),
+        tried: triedOf(log, now),
+      },
+    };
+    const settled = settle(outcome, message, now, random);
+    const failedOver = settled.reason === 'failed_over';
+    log.push({
+      accountId,
+      class: of,
+      isPermanent,
+      endedAt: now,
+      failedOver,
+      askedMs: isPermanent ? 0 : (retryAfterMs ?? 0),
+      storedMs: settled.rerouted?.retryAfterMs ?? 0,
+    });
+    if (settled.status === 'failed') return { calls, expiresAt, hasEnded: true };
+    expect(settled.status).toBe('deferred');
+    counts = {
+      retries: settled.retries,
+      ambiguous: settled.ambiguous,
+      providerWaits: settled.providerWaits,
+      duplicateRisk: settled.duplicateRisk,
+    };
+    if (!failedOver) round += 1;
+    accountId = settled.rerouted?.accountId ?? accountId;
+    // The database makes a message due at its expiry at the latest.
+    now = Math.min(settled.nextAttemptAt ?? now, Math.max(now, expiresAt)) + lateMs;
+  }
+  return { calls, expiresAt, hasEnded: now >= expiresAt };
+}
+
 test('no account is called before the wait that it requested, unless the message would expire until then', () => {
   fc.assert(
-    fc.property(history, ({ inRoute, invalid, lifeMs, answers }) => {
-      const route: Route = {
-        channel: 'sms',
-        version: 1,
-        strategy: 'priority',
-        steps: inRoute.map((accountId) => ({ accountId, weight: 1 })),
-        failoverOn: FAILOVER_CLASSES,
-      };
-      const expiresAt = START + lifeMs;
-      const log: Logged[] = [];
-      let counts = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
-      let accountId: string = inRoute[0] ?? 'a';
-      let now = START;
-      for (const { isPermanent, class: of, retryAfterMs, callMs, lateMs, random } of answers) {
-        if (now >= expiresAt) return;
-        const asked = log.findLast((one) => one.accountId === accountId);
-        const readyAt = (asked?.endedAt ?? 0) + (asked?.askedMs ?? 0);
-        if (readyAt < expiresAt) expect(now).toBeGreaterThanOrEqual(readyAt);
-        now += callMs;
-        const failure = { class: of, code: 'x' };
-        const outcome: AttemptOutcome = isPermanent
-          ? { kind: 'rejected_permanent', failure }
-          : {
-              kind: 'rejected_transient',
-              failure,
-              ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-            };
-        const message: AttemptedMessage = {
-          ...counts,
-          deliveryGuarantee: 'at_least_once',
-          expiresAt,
-          dedupe: 'none',
-          receiptsExpected: false,
-          failover: {
-            messageId: 'm',
-            accountId,
-            route,
-            usable: inRoute,
-            invalid: invalid.filter((id) => id !== accountId),
-            tried: triedOf(log, now),
-          },
-        };
-        const settled = settle(outcome, message, now, random);
-        log.push({
-          accountId,
-          class: of,
-          isPermanent,
-          endedAt: now,
-          failedOver: settled.reason === 'failed_over',
-          askedMs: isPermanent ? 0 : (retryAfterMs ?? 0),
-          storedMs: settled.rerouted?.retryAfterMs ?? 0,
-        });
-        if (settled.status === 'failed') return;
-        expect(settled.status).toBe('deferred');
-        counts = {
-          retries: settled.retries,
-          ambiguous: settled.ambiguous,
-          providerWaits: settled.providerWaits,
-          duplicateRisk: settled.duplicateRisk,
-        };
-        accountId = settled.rerouted?.accountId ?? accountId;
-        now = (settled.nextAttemptAt ?? now) + lateMs;
-      }
+    fc.property(history, (one) => {
+      const { calls, expiresAt } = play(one, one.answers);
+      const early = calls.filter(({ at, readyAt }) => at < readyAt && readyAt < expiresAt);
+      expect(early).toEqual([]);
     }),
     { numRuns: 2_000 },
   );
 });
+
+test('a message that is only refused ends, after rounds that call each account once and of which only the first is repeated at once', () => {
+  fc.assert(
+    fc.property(history, (one) => {
+      const { calls, hasEnded } = play(one, repeated(one.answers));
+      expect(hasEnded).toBe(true);
+      const places = calls.map(({ accountId, round }) => `${accountId} ${round}`);
+      expect(new Set(places).size).toBe(places.length);
+      const atOnce = calls.filter((call, i) => {
+        const before = calls[i - 1];
+        return before !== undefined && call.round > before.round && call.at - before.at < 1_000;
+      });
+      expect(atOnce.length, 'only the first retry follows at once').toBeLessThanOrEqual(1);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** Many more answers than a message can be called for before it expires. */
+function* repeated(answers: readonly Answer[]): Generator<Answer> {
+  for (let i = 0; i < 20_000; i += 1) yield answers[i % answers.length] as Answer;
+}
