@@ -164,6 +164,16 @@ test.each(Object.values(CREDENTIALS))('%s is scrubbed from any surrounding text'
   }
 });
 
+test.each([
+  ['after a hyphen', (token: string) => `session-${token}`],
+  ['after a dot', (token: string) => `session.${token}`],
+  ['after a word with the start of one', (token: string) => `eyJ-eyJhbGci-${token}`],
+])('a JSON web token %s is scrubbed', (_, around) => {
+  expect(scrub(around(CREDENTIALS['a JSON web token']))).toMatch(
+    /^(session[-.])?\[redacted\]$|^eyJ-\[redacted\]$/,
+  );
+});
+
 test('a very long text is cut', () => {
   expect(scrub('x'.repeat(20_000)).length).toBeLessThan(8_300);
 });

@@ -7,8 +7,9 @@ const RULES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/(?<![\w.])[sbr]\.[A-Za-z0-9]{24,}(?![\w.])/g, '[redacted]'],
   // User and password of a URL. Its scheme stays, and is not matched: a search for one begins at every word.
   [/:\/\/[^\s/@"'<>]+@/g, '://[redacted]@'],
-  // JSON web tokens.
-  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, '[redacted]'],
+  // JSON web tokens. A token may follow a hyphen, so a word can have as many starts of one as characters: whether its end fits is
+  // looked up once for the whole word.
+  [/(?<![\w-])(?=[\w-]+\.[\w-]{8,}\.)([\w-]*?)\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, '$1[redacted]'],
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, '[redacted]'],
 ];
 
@@ -19,7 +20,7 @@ const SUSPECT = /[^\w/-]|dsp_/;
 
 const LENGTH_MAX = 8_192;
 
-/** Redacts text that has the shape of a credential, and truncates at 8 KiB. */
+/** Redacts text that has the shape of a credential, in linear time, and truncates at 8 KiB. */
 export function scrub(text: string): string {
   let clean = text.length > LENGTH_MAX ? `${text.slice(0, LENGTH_MAX)}…` : text;
   if (!SUSPECT.test(clean)) return clean;
