@@ -23,6 +23,11 @@ export async function configureVault(setup: VaultSetup): Promise<Record<VaultSer
   const vault = createVaultAdmin(setup);
   await writePolicies(vault, setup);
   await vault.mount(`sys/auth/${approleMount}`, 'approle');
+  // By default five wrong secret ids lock a role for a quarter of an hour, whoever sends them: role ids are no secret, so anyone who
+  // reaches Vault could keep the services out. A secret id is random and too long to guess, so a lockout protects nothing.
+  await vault.done('POST', `sys/auth/${approleMount}/tune`, {
+    user_lockout_config: { lockout_disable: true },
+  });
   const credentials: Partial<Record<VaultService, AppRoleCredentials>> = {};
   for (const service of VAULT_SERVICES) {
     const role = `auth/${approleMount}/role/${namePrefix}${service}`;

@@ -52,6 +52,23 @@ describe('policies for another mount and key prefix', () => {
   }
 });
 
+describe('AppRole roles', () => {
+  test('cannot be locked out by whoever knows a role id and fails to log in', async () => {
+    await using vault = await testVault();
+    const approleMount = `approle-${vault.mount}`;
+    const names = { transitMount: vault.mount, namePrefix: `${vault.mount}-`, approleMount };
+    const { worker } = await configureVault({ ...vault, ...names });
+    const logIn = async (secretId: string) => {
+      const body = { role_id: worker.roleId, secret_id: secretId };
+      return (await vault.request('POST', `auth/${approleMount}/login`, body)).status;
+    };
+    // Vault's default locks a role after five.
+    for (let i = 0; i < 6; i += 1) expect(await logIn('guessed')).toBe(400);
+    expect(await logIn(worker.secretId)).toBe(200);
+    await vault.request('DELETE', `sys/auth/${approleMount}`);
+  });
+});
+
 describe('roles for service accounts', () => {
   type Asked = { readonly method: string; readonly path: string; readonly body: Record<string, unknown> };
 
