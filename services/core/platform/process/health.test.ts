@@ -57,6 +57,25 @@ test.each<[string, HealthOptions['ready']]>([
   ]);
 });
 
+test('the metrics show whether the process is ready, also where a check never answers', async () => {
+  const answers = { ready: [], ending: ['ending'] } as const;
+  let answer: keyof typeof answers | 'hanging' = 'ready';
+  let nowMs = 0;
+  await using b = await setup({
+    ready: () => (answer === 'hanging' ? new Promise(() => undefined) : { failing: answers[answer] }),
+    monotonicMs: () => nowMs,
+  });
+  const shown = async () => {
+    nowMs += EXPOSITION_KEPT_MS;
+    return /^despatch_ready .*$/m.exec(await (await b.get('/metrics')).text())?.[0];
+  };
+  expect(await shown()).toBe('despatch_ready 1');
+  answer = 'ending';
+  expect(await shown()).toBe('despatch_ready 0');
+  answer = 'hanging';
+  expect(await shown()).toBe('despatch_ready 0');
+});
+
 test('a process that is not live answers 503 on /healthz', async () => {
   await using b = await setup({ live: () => false });
   expect((await b.get('/healthz')).status).toBe(503);
@@ -71,7 +90,8 @@ test('other paths and methods are refused, and HEAD has no body', async () => {
 });
 
 test('failing metrics are answered 500 without the reason', async () => {
-  await using b = await setup({ metrics: { expose: () => Promise.reject(new Error('canary')) } });
+  const { ready } = createApiMetrics();
+  await using b = await setup({ metrics: { ready, expose: () => Promise.reject(new Error('canary')) } });
   const answer = await b.get('/metrics');
   expect([answer.status, await answer.text()]).toEqual([500, 'failed\n']);
 });
@@ -102,7 +122,8 @@ test('a scrape gets a fresh text when that of the previous run is no longer kept
   let now = 1_000;
   let runs = 0;
   const expose = () => Promise.resolve({ contentType: 'text/plain', text: `run ${++runs}` });
-  await using b = await setup({ metrics: { expose }, monotonicMs: () => now });
+  const { ready } = createApiMetrics();
+  await using b = await setup({ metrics: { ready, expose }, monotonicMs: () => now });
   const scrape = async () => (await b.get('/metrics')).text();
   expect(await scrape()).toBe('run 1');
   now += EXPOSITION_KEPT_MS - 1;

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Exposition } from '../telemetry/base-metrics.ts';
+import { SAMPLE_DEADLINE_MS, type Sampled } from '../telemetry/sampled-metrics.ts';
 import { within } from './deadline.ts';
 import { shareAnswer } from './share-answer.ts';
 
@@ -13,7 +14,7 @@ export type HealthOptions = {
   readonly host: string;
   /** 0 selects any free port. */
   readonly port: number;
-  readonly metrics: { readonly expose: () => Promise<Exposition> };
+  readonly metrics: { readonly expose: () => Promise<Exposition>; readonly ready: Sampled };
   /**
    * Whether the process should get traffic. No answer within two seconds means no. It is asked for each request, so that an end
    * shows at once; what it asks of others is to be shared (`shareAnswer`, `READINESS_KEPT_MS`).
@@ -27,6 +28,8 @@ export type HealthOptions = {
 export type HealthServer = AsyncDisposable & { readonly port: number };
 
 const READY_DEADLINE_MS = 2_000;
+/** Before a sample's own deadline, after which the gauge would have no value: a check that hangs is to show as 0. */
+const READY_SAMPLE_DEADLINE_MS = SAMPLE_DEADLINE_MS - 250;
 
 /**
  * How long an exposition is served after it was made. Shorter than any scrape interval, so that each of several Prometheus
@@ -45,9 +48,13 @@ export const CONNECTIONS_MAX = 128;
  * what they cost the database does not grow with their number: all share one exposition at a time, and connections are few.
  */
 export async function openHealthServer(options: HealthOptions): Promise<HealthServer> {
+  options.metrics.ready.from(async () => {
+    const { failing } = await readiness(options.ready, READY_SAMPLE_DEADLINE_MS);
+    return failing.length === 0 ? 1 : 0;
+  });
   const expose = shareAnswer(options.metrics.expose, EXPOSITION_KEPT_MS, options.monotonicMs);
   const server = createServer((request, response) => {
-    answer(request, { ...options, metrics: { expose } }).then(
+    answer(request, { ...options, metrics: { ...options.metrics, expose } }).then(
       (reply) => send(response, reply),
       () => send(response, { status: 500, type: 'text/plain', body: 'failed\n' }),
     );
@@ -91,7 +98,7 @@ async function answer(request: IncomingMessage, options: HealthOptions): Promise
     case '/healthz':
       return options.live?.() === false ? json(503, { status: 'failing' }) : json(200, { status: 'ok' });
     case '/readyz': {
-      const { failing } = await readiness(options.ready);
+      const { failing } = await readiness(options.ready, READY_DEADLINE_MS);
       return failing.length === 0
         ? json(200, { status: 'ready' })
         : json(503, { status: 'not_ready', failing });
@@ -105,9 +112,9 @@ async function answer(request: IncomingMessage, options: HealthOptions): Promise
   }
 }
 
-function readiness(ready: HealthOptions['ready']): Promise<Readiness> {
+function readiness(ready: HealthOptions['ready'], deadlineMs: number): Promise<Readiness> {
   const failed = (): Readiness => ({ failing: ['readiness_check'] });
-  return within(Promise.resolve().then(ready), READY_DEADLINE_MS, failed).catch(failed);
+  return within(Promise.resolve().then(ready), deadlineMs, failed).catch(failed);
 }
 
 function json(status: number, body: object): Reply {

@@ -65,6 +65,11 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
   for (const op of VAULT_SESSION) for (const code of LOGIN_REFUSALS) vaultRequests.inc({ op, code }, 0);
   return {
     registry,
+    ready: sampled(
+      registry,
+      'despatch_ready',
+      '1 while the process is ready, as its readiness probe is told.',
+    ),
     vaultRequest({ op, code, seconds }: VaultRequest): void {
       vaultRequests.inc({ op, code });
       vaultSeconds.observe({ op }, seconds);
