@@ -43,11 +43,12 @@ stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despa
 
 const metrics = createApiMetrics(config.tenantMetrics);
 collectProcessMetrics(metrics, { component: 'api', version: VERSION });
-const sends = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
+const database = { ...config.postgres, onCertificate: metrics.certificateOf('database') };
+const sends = stack.use(openPostgres({ ...database, applicationName: 'despatch-api' }));
 const { sql } = sends;
 const reads = stack.use(
   openPostgres({
-    ...config.postgres,
+    ...database,
     poolMax: config.reads.connectionsMax,
     statementTimeoutMs: config.reads.timeoutMs,
     applicationName: 'despatch-api-read',
@@ -55,7 +56,7 @@ const reads = stack.use(
 );
 const changes = stack.use(
   openPostgres({
-    ...config.postgres,
+    ...database,
     poolMax: config.changes.connectionsMax,
     // Nobody waits longer for a change, whose slot is free then.
     statementTimeoutMs: Math.min(config.postgres.statementTimeoutMs, DATABASE_DEADLINE_MS),
@@ -71,6 +72,7 @@ const keyring = stack.use(
     log,
     onRequest: metrics.vaultRequest,
     onTokenExpiry: metrics.vaultTokenExpires,
+    onCertificate: metrics.certificateOf('vault'),
   }),
 );
 

@@ -43,7 +43,8 @@ const metrics = createControllerMetrics({
   leaseName: election.leaseName,
 });
 collectProcessMetrics(metrics, { component: 'controller', version: VERSION });
-const pool = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-controller' }));
+const database = { ...config.postgres, onCertificate: metrics.certificateOf('database') };
+const pool = stack.use(openPostgres({ ...database, applicationName: 'despatch-controller' }));
 const { sql } = pool;
 metrics.clockOffset.from(paced(() => clockOffsetSeconds(sql)));
 metrics.poolConnections.from(paced(() => connectionStates(sql, [pool])));
@@ -55,6 +56,7 @@ const keys = stack.use(
     log,
     onRequest: metrics.vaultRequest,
     onTokenExpiry: metrics.vaultTokenExpires,
+    onCertificate: metrics.certificateOf('vault'),
   }),
 );
 const kube = stack.use(

@@ -73,14 +73,15 @@ const metrics = createWorkerMetrics({
   tenantsMax: config.tenantMetrics.tenantsMax,
 });
 collectProcessMetrics(metrics, { component: 'worker', version: VERSION });
-const pool = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
+const database = { ...config.postgres, onCertificate: metrics.certificateOf('database') };
+const pool = stack.use(openPostgres({ ...database, applicationName: 'despatch-worker' }));
 const { sql } = pool;
 const store = timedStore(
   workerStore(sql, config.postgres.statementTimeoutMs + 1_000, addressKeyRoot(config.receipts.pepper)),
   metrics.database,
 );
 const webhooksPool = stack.use(
-  openPostgres({ ...config.postgres, poolMax: WEBHOOK_CONNECTIONS, applicationName: 'despatch-webhooks' }),
+  openPostgres({ ...database, poolMax: WEBHOOK_CONNECTIONS, applicationName: 'despatch-webhooks' }),
 );
 const webhooks = timedStore(
   webhookStore(
@@ -93,7 +94,7 @@ const webhooks = timedStore(
 const gaugeTimeoutMs = Math.min(config.postgres.statementTimeoutMs, GAUGE_TIMEOUT_MS_MAX);
 const gaugesPool = stack.use(
   openPostgres({
-    ...config.postgres,
+    ...database,
     poolMax: GAUGE_CONNECTIONS,
     statementTimeoutMs: gaugeTimeoutMs,
     applicationName: 'despatch-gauges',
@@ -108,6 +109,7 @@ const keyring = stack.use(
     log,
     onRequest: metrics.vaultRequest,
     onTokenExpiry: metrics.vaultTokenExpires,
+    onCertificate: metrics.certificateOf('vault'),
   }),
 );
 const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });

@@ -1,4 +1,5 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,6 +7,7 @@ import { accountSecretBinding } from '#core/domain/storage/binding.ts';
 import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import type { CertificateLife } from '#core/platform/process/watched-certificate.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { makeCertificates } from '#test/support/certificates.ts';
@@ -28,8 +30,12 @@ describe('Vault over TLS', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  const open = (caFile: string | undefined) =>
+  const open = (
+    caFile: string | undefined,
+    onCertificate: (life: CertificateLife) => void = () => undefined,
+  ) =>
     openVaultKeyring({
+      onCertificate,
       config: {
         address: server.tlsAddress ?? '',
         caFile,
@@ -48,6 +54,17 @@ describe('Vault over TLS', () => {
     await keyring.ensureKey(tenantId);
     const ciphertext = await keyring.encrypt(binding, Buffer.from('canary'));
     expect(Buffer.from(await keyring.decrypt(binding, ciphertext)).toString()).toBe('canary');
+  });
+
+  test("a keyring tells when the server's certificate ends", async () => {
+    const seen: CertificateLife[] = [];
+    await using keyring = open(file('ca.pem'), (life) => seen.push(life));
+    await keyring.ensureKey(newId<TenantId>());
+    const { validFrom, validTo } = new X509Certificate(readFileSync(file('server.pem')));
+    const { validTo: authorityTo } = new X509Certificate(readFileSync(file('ca.pem')));
+    // The authority was made before the server's certificate, for as long, and may end a second earlier.
+    expect(seen[0]?.to).toBe(Math.min(Date.parse(validTo), Date.parse(authorityTo)) / 1_000);
+    expect(seen[0]?.from).toBeLessThanOrEqual(Date.parse(validFrom) / 1_000);
   });
 
   test.each<[string, () => string | undefined]>([

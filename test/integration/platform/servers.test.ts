@@ -70,12 +70,14 @@ describe('Postgres', () => {
     const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
     await using server = await startPostgres({ durable: false, tls });
     const url = server.superuserUrl().replace('127.0.0.1', host);
+    const ends: number[] = [];
     const open = (caFile: string) =>
       openPostgres({
         url: secret(url),
         poolMax: 1,
         statementTimeoutMs: 5_000,
         caFile,
+        onCertificate: ({ to }) => ends.push(to),
         applicationName: 'a',
       });
     const ask = async (caFile: string): Promise<unknown> => {
@@ -83,7 +85,10 @@ describe('Postgres', () => {
       return await database.sql`select 7 as id`;
     };
     expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
+    const daysLeft = ends.map((end) => (end * 1_000 - Date.now()) / 86_400_000);
+    expect(daysLeft).toEqual([expect.closeTo(2, 1)]);
     await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
+    expect(ends).toHaveLength(1);
     // An authority that is replaced while the process runs holds for the next connection.
     await copyFile(file('other-ca.pem'), file('mounted.pem'));
     await using running = open(file('mounted.pem'));

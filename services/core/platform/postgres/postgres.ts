@@ -4,6 +4,7 @@ import { newProcessName } from '#core/domain/storage/ids.ts';
 import type { Secret } from '#core/domain/storage/secret.ts';
 import { answerWithin } from '../process/deadline.ts';
 import { renewedFile } from '../process/renewed-file.ts';
+import { watchedCertificate, type CertificateLife } from '../process/watched-certificate.ts';
 import { observeBackends, postgres } from './postgres-driver.ts';
 import { watchSilentConnections } from './silent-connections.ts';
 
@@ -19,6 +20,8 @@ export type PostgresConfig = {
   readonly statementTimeoutMs: number;
   /** PEM file that signs the server's certificate; its presence turns verification on (verify-full). */
   readonly caFile?: string | undefined;
+  /** Called for each connection whose server was verified. */
+  readonly onCertificate?: ((life: CertificateLife) => void) | undefined;
   /** Shown in pg_stat_activity, followed by the host and a part unique to the pool. At most 19 bytes. */
   readonly applicationName: string;
 };
@@ -80,7 +83,7 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
     // Below the idle limits of common proxies and cloud load balancers.
     idle_timeout: 120,
     max_lifetime: 1800,
-    ...(config.caFile === undefined ? {} : { ssl: verifiedBy(config.caFile) }),
+    ...(config.caFile === undefined ? {} : { ssl: verifiedBy(config.caFile, config.onCertificate) }),
     onnotice: () => undefined,
     // Days stay text as on the wire, so that no time zone can shift them.
     types: {
@@ -118,13 +121,14 @@ async function endPool(sql: Sql): Promise<void> {
 }
 
 /** TLS options of the pool. The file is read for each connection: an authority is renewed while the process runs. */
-function verifiedBy(caFile: string): { readonly ca: string; readonly rejectUnauthorized: true } {
+function verifiedBy(caFile: string, onCertificate: PostgresConfig['onCertificate']) {
   const read = renewedFile(caFile);
   return {
     get ca() {
       return read().toString();
     },
     rejectUnauthorized: true,
+    ...(onCertificate === undefined ? {} : { checkServerIdentity: watchedCertificate(onCertificate) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
+import type { CertificateLife } from '../process/watched-certificate.ts';
 import type { VaultOperation, VaultRequest } from '../vault/vault-transport.ts';
 
 /** The response to a scrape. */
@@ -40,6 +41,20 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
     help: 'When the Vault token ends unless it is renewed.',
     registers: on,
   });
+  const certificateTimes = {
+    from: new Gauge({
+      name: 'despatch_server_certificate_start_timestamp_seconds',
+      help: 'Since when the certificate is valid that `despatch_server_certificate_expiry_timestamp_seconds` is about.',
+      labelNames: ['server'],
+      registers: on,
+    }),
+    to: new Gauge({
+      name: 'despatch_server_certificate_expiry_timestamp_seconds',
+      help: 'When the certificate ends that this server showed at the last connection, or the one above it that ends first; none without TLS, and none of a database whose authority is not configured.',
+      labelNames: ['server'],
+      registers: on,
+    }),
+  };
   const natsConnected = new Gauge({
     name: 'despatch_nats_connected',
     help: '1 while connected to NATS.',
@@ -75,6 +90,13 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
       vaultSeconds.observe({ op }, seconds);
     },
     vaultTokenExpires: (epochSeconds: number): void => vaultTokenExpiry.set(epochSeconds),
+    /** Returns a listener for the certificates of a server. */
+    certificateOf:
+      (server: 'database' | 'vault') =>
+      ({ from, to }: CertificateLife): void => {
+        certificateTimes.from.set({ server }, from);
+        certificateTimes.to.set({ server }, to);
+      },
     natsConnection: (isConnected: boolean): void => natsConnected.set(isConnected ? 1 : 0),
     /** The metrics that `timedStore` records. */
     database: {

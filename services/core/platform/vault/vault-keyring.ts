@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { bindingText, type Binding } from '#core/domain/storage/binding.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError, type Keyring, type VaultConfig } from './keyring.ts';
+import type { CertificateLife } from '../process/watched-certificate.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import {
   createVaultTransport,
@@ -18,6 +19,8 @@ export type VaultKeyringOptions = {
   readonly deadlineMs?: number;
   readonly onRequest?: (request: VaultRequest) => void;
   readonly onTokenExpiry?: (epochSeconds: number) => void;
+  /** Called for each connection with TLS. */
+  readonly onCertificate?: (life: CertificateLife) => void;
 };
 
 const Encrypted = z.object({ data: z.object({ ciphertext: z.string().min(1) }) });
@@ -37,7 +40,7 @@ export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
     onRequest = () => undefined,
     onTokenExpiry = () => undefined,
   } = options;
-  const call = createVaultTransport({ config, deadlineMs, onRequest });
+  const call = createVaultTransport({ config, deadlineMs, onRequest, onCertificate: options.onCertificate });
   const session = openVaultSession({ auth: config.auth, call, log, onTokenExpiry });
 
   const post = async (

@@ -46,7 +46,7 @@ const Rewrapped = z.object({ data: z.object({ ciphertext: z.string().min(1) }) }
  */
 export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
   const { config, log, deadlineMs = 5_000, onRequest = () => undefined } = options;
-  const call = createVaultTransport({ config, deadlineMs, onRequest });
+  const call = createVaultTransport({ config, deadlineMs, onRequest, onCertificate: options.onCertificate });
   const session = openVaultSession({
     auth: config.auth,
     call,

@@ -1,5 +1,6 @@
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { renewedFile } from '../process/renewed-file.ts';
+import { watchedCertificate, type CertificateLife } from '../process/watched-certificate.ts';
 
 /** A request as `node-vault` states it, with the signal that was passed through it. */
 type VaultHttpRequest = {
@@ -27,12 +28,14 @@ const REDIRECTIONS_MAX = 5;
  * Returns what sends the requests of `node-vault`. Its own client sends them, with their tokens and plaintexts, to any proxy that
  * the environment names; these go to the configured address alone.
  * @param caFile read again for each request: an authority is renewed while the process runs.
+ * @param onCertificate called for each connection with TLS.
  * @throws if the file cannot be read.
  */
 export function vaultRequests(
   caFile: string | undefined,
+  onCertificate: (life: CertificateLife) => void,
 ): (request: VaultHttpRequest) => Promise<VaultHttpAnswer> {
-  const dispatcher = currentDispatcher(caFile);
+  const dispatcher = currentDispatcher(caFile, onCertificate);
   return async ({ uri, method, headers, json, signal }) => {
     const { statusCode, body } = await request(uri, {
       method,
@@ -46,14 +49,23 @@ export function vaultRequests(
 }
 
 /** Returns the dispatcher for the authority that the file names now. */
-function currentDispatcher(caFile: string | undefined): () => Dispatcher {
+function currentDispatcher(
+  caFile: string | undefined,
+  onCertificate: (life: CertificateLife) => void,
+): () => Dispatcher {
   const open = (ca?: Buffer) => {
     const agent = new Agent({
       allowH2: false,
       connections: 64,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
-      connect: { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
+      connect: {
+        rejectUnauthorized: true,
+        checkServerIdentity: watchedCertificate(onCertificate),
+        // A resumed session would show the certificate of the first one, which may have been renewed since.
+        maxCachedSessions: 0,
+        ...(ca === undefined ? {} : { ca }),
+      },
     });
     return { agent, dispatcher: agent.compose(interceptors.redirect({ maxRedirections: REDIRECTIONS_MAX })) };
   };

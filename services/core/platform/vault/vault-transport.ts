@@ -1,6 +1,7 @@
 import createClient from 'node-vault';
 import { z } from 'zod';
 import { within } from '../process/deadline.ts';
+import type { CertificateLife } from '../process/watched-certificate.ts';
 import type { VaultConfig } from './keyring.ts';
 import { vaultRequests } from './vault-requests.ts';
 
@@ -49,6 +50,7 @@ export type VaultTransportOptions = {
   /** Maximum time of one call as a whole, including a retry. */
   readonly deadlineMs: number;
   readonly onRequest: (request: VaultRequest) => void;
+  readonly onCertificate?: ((life: CertificateLife) => void) | undefined;
 };
 
 type Attempt = VaultAnswer & { readonly code: string };
@@ -64,8 +66,9 @@ export function createVaultTransport({
   config,
   deadlineMs,
   onRequest,
+  onCertificate = () => undefined,
 }: VaultTransportOptions): VaultTransport {
-  const send = vaultRequests(config.caFile);
+  const send = vaultRequests(config.caFile, onCertificate);
   const client = createClient({
     endpoint: config.address,
     // The library's name for what sends its requests.
