@@ -87,6 +87,10 @@ function withOthers(own: MetricCatalog): MetricCatalog {
       record === undefined ? [] : ([[record, new Map([['slo', slos]])]] as const),
     ),
     ['ALERTS', free('alertname', 'alertstate', 'severity')],
+    ['kube_horizontalpodautoscaler_spec_max_replicas', free('horizontalpodautoscaler')],
+    ['kube_horizontalpodautoscaler_spec_min_replicas', free('horizontalpodautoscaler')],
+    ['kube_horizontalpodautoscaler_status_desired_replicas', free('horizontalpodautoscaler')],
+    ['kube_horizontalpodautoscaler_status_condition', free('horizontalpodautoscaler', 'condition', 'status')],
     ['kube_job_failed', free('job_name', 'condition')],
     ['kube_pod_container_status_restarts_total', free('pod', 'container')],
   ]);
