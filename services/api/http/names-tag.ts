@@ -1,10 +1,13 @@
 import { sameTag } from './same-tag.ts';
 
+/** An opaque tag may contain commas and asterisks. */
+const ELEMENT = /(?:W\/)?"[^"]*"|\*/g;
+
 /**
- * Returns whether an `If-None-Match` names this entity tag, by the weak comparison (RFC 9110, 13.1.2). `*` names every tag.
- * @param header undefined without one, which names none.
+ * Returns whether a list of entity tags names this one, by the weak comparison (RFC 9110, 8.8.3.2). `*` names every tag.
+ * @param header `If-Match` or `If-None-Match`; undefined without one, which names none.
  */
 export function namesTag(header: string | undefined, etag: string): boolean {
-  const tags = header === undefined ? [] : header.split(',').map((tag) => tag.trim());
-  return tags.some((tag) => tag === '*' || (tag !== '' && sameTag(tag, etag)));
+  const tags = header?.match(ELEMENT) ?? [];
+  return tags.some((tag) => tag === '*' || sameTag(tag, etag));
 }

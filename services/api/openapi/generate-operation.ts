@@ -156,7 +156,7 @@ export const PARAMETERS = {
   ),
   IfMatch: header(
     'If-Match',
-    'The version that the change is based on, as in the header `ETag`; `*` matches any version. If the version differs, the change is refused.',
+    'The version that the change is based on, as in the header `ETag`, or several with commas between them; `*` matches any version. If the current version is another one, the change is refused.',
     { type: 'string', pattern: IF_MATCH.source },
   ),
   IfNoneMatch: header(
