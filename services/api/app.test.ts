@@ -3,8 +3,9 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger, silentLogger, type Logger } from '#core/platform/telemetry/logger.ts';
 import type { UserId } from '#core/domain/storage/ids.ts';
+import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
 import { buildApp } from './app.ts';
-import type { Authenticate } from './auth/auth.ts';
+import type { Authenticate, RouteAuth } from './auth/auth.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/admission/http-limits.ts';
 import { warningsField } from './http/routes/request-warnings.ts';
 import { defineRoute } from './http/routes/define-route.ts';
@@ -58,6 +59,31 @@ test.each([
   await using app = await setup();
   const answer = await app.inject({ method: 'POST', url: `/v1/things/${end}` });
   expect([answer.statusCode, answer.headers['cache-control']]).toEqual([status, 'no-store']);
+});
+
+test.each<[RouteAuth, string]>([
+  [{ kind: 'key', scope: 'messages:send' }, 'ApiKey header="X-Service-Key"'],
+  [{ kind: 'either', scope: 'messages:send', role: 'viewer' }, 'Bearer, ApiKey header="X-Service-Key"'],
+  [{ kind: 'bearer', role: 'viewer' }, 'Bearer'],
+  [{ kind: 'user' }, 'Bearer'],
+])('each 401 names the credentials that the route accepts: %o', async (auth, challenge) => {
+  const route = defineRoute({
+    method: 'GET',
+    path: '/v1/closed',
+    operation: 'getClosed',
+    summary: 'Get nothing',
+    description: 'For this test.',
+    tag: 'Messages',
+    auth,
+    handler: async () => ({ body: undefined }),
+  });
+  for (const refusal of [unauthenticated('no credentials'), new AppError('api_key_expired')]) {
+    await using app = await setup(undefined, [route], () => {
+      throw refusal;
+    });
+    const { statusCode, headers } = await app.inject('/v1/closed');
+    expect([statusCode, headers['www-authenticate']]).toEqual([401, challenge]);
+  }
 });
 
 test.each(['GET', 'DELETE', 'QUERY'])(

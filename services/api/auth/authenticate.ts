@@ -50,7 +50,6 @@ const ENTRIES_MAX = 20_000;
 
 type KeyAuth = Extract<RouteAuth, { kind: 'key' | 'either' }>;
 
-const CHALLENGE = { 'www-authenticate': 'Bearer' };
 const NO_KEY = 'header X-Service-Key is required';
 const NOT_BY_TOKEN = 'header X-Service-Key with an API key is required; this endpoint takes no bearer token';
 const NEITHER =
@@ -104,12 +103,11 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   }
 
   async function userOf({ authorization, serviceKey }: RequestCredentials): Promise<UserCaller> {
-    if (authorization === undefined)
-      throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, CHALLENGE);
+    if (authorization === undefined) throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY);
     const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
-    if (token === undefined) throw unauthenticated(OTHER_FORM, CHALLENGE);
+    if (token === undefined) throw unauthenticated(OTHER_FORM);
     const identity = await verifyToken(token);
-    if (identity === null) throw unauthenticated(BAD_TOKEN, CHALLENGE);
+    if (identity === null) throw unauthenticated(BAD_TOKEN);
     const { id } = await signedIn.get(JSON.stringify(identity), async () => {
       const user = await directory.signIn(identity);
       user.entries.forEach(audit);
@@ -206,7 +204,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
           return byMember(credentials, auth.role);
         case 'either':
           if (serviceKey !== undefined) return byKey(serviceKey, auth);
-          if (credentials.authorization === undefined) throw unauthenticated(NEITHER, CHALLENGE);
+          if (credentials.authorization === undefined) throw unauthenticated(NEITHER);
           return byMember(credentials, auth.role);
       }
     },

@@ -13,6 +13,7 @@ import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { challengeOf } from '../auth/challenge-of.ts';
 import { pathOf } from './input/path-of.ts';
 import type { Lingering } from './admission/lingering.ts';
 import { newRequestId } from './routes/request-id.ts';
@@ -100,6 +101,8 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: A
   request.errorCode = error.code;
   for (const [name, value] of Object.entries(error.headers ?? {})) reply.header(name, value);
   const status = STATUS[error.code];
+  const { auth } = request.routeOptions.config;
+  if (status === 401 && auth !== undefined) reply.header('www-authenticate', challengeOf(auth));
   if (status === 429 || status === 503)
     reply.header('retry-after', String(Math.max(1, error.retryAfter ?? 1)));
   return reply

@@ -227,7 +227,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[], auth: RouteA
       'X-Request-Id',
       ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
       ...(reportsLimit(status, auth) ? RATE_LIMIT_HEADERS : []),
-      ...(status === 401 && auth.kind !== 'key' ? (['WWW-Authenticate'] as const) : []),
+      ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
       ...(status === 405 ? (['Allow'] as const) : []),
     ),
     content: {
@@ -257,7 +257,9 @@ export const HEADERS = {
   ETag: { description: 'Version of the resource.', required: true, schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds.', required: true, schema: whole(1, 86_400) },
   'WWW-Authenticate': {
-    description: '`Bearer`, if the request has no valid bearer token.',
+    description:
+      'The credentials that the operation accepts: `Bearer`, and `ApiKey` for a key in the named header.',
+    required: true,
     schema: { type: 'string' },
   },
   Allow: { description: 'Methods of this path.', required: true, schema: { type: 'string' } },

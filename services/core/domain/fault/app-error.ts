@@ -93,9 +93,8 @@ export function limitReached(
 }
 
 /** Returns the error for faulty credentials. `why` must contain only facts that anyone may know. */
-export function unauthenticated(why: string, headers?: AppErrorOptions['headers']): AppError {
-  const message = `${TEXTS.unauthenticated}: ${why}`;
-  return new AppError('unauthenticated', headers === undefined ? { message } : { message, headers });
+export function unauthenticated(why: string): AppError {
+  return new AppError('unauthenticated', { message: `${TEXTS.unauthenticated}: ${why}` });
 }
 
 export function validationFailed(...details: readonly ErrorDetail[]): AppError {
