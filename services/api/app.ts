@@ -29,6 +29,7 @@ import { addRequestFields } from './http/routes/fastify-fields.ts';
 import { knownMethods } from './http/routes/known-methods.ts';
 import { requestIdOf } from './http/routes/request-id.ts';
 import type { RouteModule } from './http/routes/route.ts';
+import { standardHeaders } from './http/standard-headers.ts';
 import { installDocs } from './openapi/openapi.ts';
 
 /** The length of the longest path parameter, an unsubscribe token. */
@@ -72,7 +73,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
       answerParserError(error, socket, latest.get(socket)?.request, lingering),
     frameworkErrors: (error, request, reply) => {
       // No hook has run for such a request.
-      reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
+      reply.headers(standardHeaders(request.id));
       void sendError(request, reply, toAppError(error));
     },
     return503OnClosing: false,

@@ -17,6 +17,7 @@ import { challengeOf } from '../auth/challenge-of.ts';
 import { pathOf } from './input/path-of.ts';
 import type { Lingering } from './admission/lingering.ts';
 import { newRequestId } from './routes/request-id.ts';
+import { standardHeaders } from './standard-headers.ts';
 
 /** The only place that maps a failure to an HTTP status. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -241,10 +242,11 @@ function writeError(socket: Socket, error: AppError, path: string, lingering: Li
   socket.write(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      ...Object.entries(error.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+      ...Object.entries({ ...error.headers, ...standardHeaders(requestId) }).map(
+        ([name, value]) => `${name}: ${value}`,
+      ),
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${requestId}`,
       'connection: close',
       '',
       body,

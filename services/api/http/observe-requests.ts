@@ -6,6 +6,7 @@ import type { HttpMetrics } from './http-metrics.ts';
 import { isGivenTwice } from './input/given-twice.ts';
 import { observeEnd, routeOf, tenantOf } from './observe-end.ts';
 import { firstHeader } from './input/first-header.ts';
+import { standardHeaders } from './standard-headers.ts';
 
 export type ObserveRequestsDeps = { readonly log: Logger; readonly metrics: HttpMetrics };
 
@@ -20,7 +21,7 @@ export function observeRequests(app: FastifyInstance, deps: ObserveRequestsDeps)
     metrics.requestStarted();
     observeEnd(request, reply, deps);
     request.response = reply.raw;
-    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
+    reply.headers(standardHeaders(request.id));
     request.appName = appNameOf(request.headers['x-app-name']);
     request.span = beginSpan(`${request.method} ${routeOf(request)}`, {
       kind: 'server',

@@ -267,13 +267,14 @@ describe('headers', () => {
     }
   });
 
-  test('responses have Cache-Control: no-store', async () => {
+  test('responses may not be stored, nor read as another content type', async () => {
     const answers = [
       await post(LEAST.sms),
       await post('{'),
       await get(api.first, '/v1/messages', tenant.key),
     ];
-    for (const { headers } of answers) expect(headers['cache-control']).toBe('no-store');
+    for (const { headers } of answers)
+      expect([headers['cache-control'], headers['x-content-type-options']]).toEqual(['no-store', 'nosniff']);
   });
 
   test('a process that is shutting down still answers, with Connection: close', async () => {

@@ -172,10 +172,7 @@ function send(
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
   if (answer.download !== undefined) {
     const { type, name, parts, signal } = answer.download;
-    reply.headers({
-      'content-disposition': `attachment; filename="${name}"`,
-      'x-content-type-options': 'nosniff',
-    });
+    reply.header('content-disposition', `attachment; filename="${name}"`);
     return reply.type(type).send(Readable.from(parts, { signal }));
   }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);

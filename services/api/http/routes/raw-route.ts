@@ -121,8 +121,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
           id: request.id,
           ip: request.ip,
         });
-        // The answer may repeat input, so browsers must not guess another content type.
-        reply.code(answer.status).header('x-content-type-options', 'nosniff');
+        reply.code(answer.status);
         if (answer.headers !== undefined) reply.headers(answer.headers);
         if (answer.contentType !== undefined) reply.header('content-type', answer.contentType);
         return reply.send(answer.body);
