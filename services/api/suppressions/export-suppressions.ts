@@ -6,7 +6,7 @@ import { toCsv } from '../http/lists/csv.ts';
 import { createDownloadTime } from '../http/lists/download-time.ts';
 import { prefersCsv } from '../http/lists/prefers-csv.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
-import type { RouteModule } from '../http/routes/route.ts';
+import type { OpenFile, RouteModule } from '../http/routes/route.ts';
 import { CSV, NDJSON } from './import-rows.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import type { SuppressionDeps } from './suppression-routes.ts';
@@ -61,52 +61,55 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       const { tenant } = caller;
       const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
-      const time = createDownloadTime(gone(), deps.downloadLimits);
-      const over = time.signal;
-      const range = { rows: PART_ROWS, most: PART_ROWS };
-      async function readPart(before: number | undefined): Promise<Part> {
-        const leaveRead = await deps.exportReads.take(tenant.id, over);
-        try {
-          return await deps.read(tenant.id, over, async (tx) => {
-            await assertStillMember(tx, caller, ROLE);
-            return scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before });
-          });
-        } finally {
-          leaveRead();
-        }
-      }
-      let leave = (): void => {};
-      const end = (): void => {
-        leave();
-        time[Symbol.dispose]();
-      };
-      // If the client never starts to read the answer, only this event releases the slot.
-      over.addEventListener('abort', end);
-      let first: Part;
-      try {
-        leave = await deps.exports.take(tenant.id, over);
-        first = await readPart(undefined);
-      } catch (error) {
-        end();
-        throw error;
-      }
-
-      async function* parts(): AsyncGenerator<string, void> {
-        try {
-          if (isCsv) yield toCsv([COLUMNS]);
-          for (let part = first; ; part = await readPart(part.end)) {
-            if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
-            time.partTaken();
-            if (part.scanned < PART_ROWS) return;
+      async function open(): Promise<OpenFile> {
+        const time = createDownloadTime(gone(), deps.downloadLimits);
+        const over = time.signal;
+        const range = { rows: PART_ROWS, most: PART_ROWS };
+        async function readPart(before: number | undefined): Promise<Part> {
+          const leaveRead = await deps.exportReads.take(tenant.id, over);
+          try {
+            return await deps.read(tenant.id, over, async (tx) => {
+              await assertStillMember(tx, caller, ROLE);
+              return scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before });
+            });
+          } finally {
+            leaveRead();
           }
-        } finally {
-          end();
         }
+        let leave = (): void => {};
+        const end = (): void => {
+          leave();
+          time[Symbol.dispose]();
+        };
+        // If the client never starts to read the answer, only this event releases the slot.
+        over.addEventListener('abort', end);
+        let first: Part;
+        try {
+          leave = await deps.exports.take(tenant.id, over);
+          first = await readPart(undefined);
+        } catch (error) {
+          end();
+          throw error;
+        }
+
+        async function* parts(): AsyncGenerator<string, void> {
+          try {
+            if (isCsv) yield toCsv([COLUMNS]);
+            for (let part = first; ; part = await readPart(part.end)) {
+              if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
+              time.partTaken();
+              if (part.scanned < PART_ROWS) return;
+            }
+          } finally {
+            end();
+          }
+        }
+        return { parts: parts(), signal: over };
       }
       const [type, name] = isCsv
         ? [`${CSV}; charset=utf-8`, 'suppressions.csv']
         : [NDJSON, 'suppressions.ndjson'];
-      return { body: undefined, download: { type, name, parts: parts(), signal: over } };
+      return { body: undefined, download: { type, name, open } };
     },
   });
 }

@@ -518,6 +518,25 @@ describe('an export', () => {
     expect((await whole.text()).split('\n')).toHaveLength(20_001);
   });
 
+  test('answers HEAD as GET, without reading the list and while another export runs', async () => {
+    const { port } = await listening();
+    await using download = await stalled(api, port);
+    const head = async (query: string, headers: Record<string, string> = headersOf(download.tenant)) => {
+      const reply = await fetch(`http://127.0.0.1:${port}${URL}/export${query}`, { method: 'HEAD', headers });
+      return [reply.status, reply.headers.get('content-type'), reply.headers.get('content-disposition')];
+    };
+    const named = (name: string) => `attachment; filename="suppressions.${name}"`;
+    expect(await head('')).toEqual([200, NDJSON, named('ndjson')]);
+    await api.admin`revoke select on suppressions from despatch_api`;
+    try {
+      expect(await head('?format=csv')).toEqual([200, `${CSV}; charset=utf-8`, named('csv')]);
+      expect((await head('?format=xml'))[0]).toBe(400);
+      expect((await head('', {}))[0]).toBe(401);
+    } finally {
+      await api.admin`grant select on suppressions to despatch_api`;
+    }
+  });
+
   /** Begins the export of a long list and reads only its first bytes. */
   async function stalled(on: AdminApi, port: number) {
     const tenant = await on.tenant();

@@ -33,8 +33,6 @@ export function defineRoute<
       url: route.path,
       config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
       ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
-      // A HEAD request would read the whole file and discard it.
-      ...(route.download === undefined ? {} : { exposeHeadRoute: false }),
       schema: schemaOf(route, docs.status),
       validatorCompiler: inputCompilerFor(fixedFields(route)) as FastifySchemaCompiler<unknown>,
       ...(upload === undefined
@@ -155,25 +153,29 @@ function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType 
   if (!canWarn) throw new Error(`the response of ${path} lacks warningsField`);
 }
 
+const NO_FILE = { parts: [], signal: undefined };
+
 function isGiven(body: unknown): boolean {
   return body !== undefined && body !== null && (typeof body !== 'object' || Object.keys(body).length > 0);
 }
 
-function send(
+async function send(
   reply: FastifyReply,
   status: number,
   answer: Answer<unknown>,
   warnings: Warnings,
   response: z.ZodType | undefined,
-): FastifyReply {
+): Promise<FastifyReply> {
   reply.code(answer.status ?? status);
   if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
   if (answer.download !== undefined) {
-    const { type, name, parts, signal } = answer.download;
+    const { type, name, open } = answer.download;
+    // A HEAD request has no file; its answer leaves the length open, as that to a GET does.
+    const { parts, signal } = reply.request.method === 'HEAD' ? NO_FILE : await open();
     reply.header('content-disposition', `attachment; filename="${name}"`);
-    return reply.type(type).send(Readable.from(parts, { signal }));
+    return reply.type(type).send(Readable.from(parts, signal === undefined ? {} : { signal }));
   }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
   if (answer.replayed === true || answer.hasStored === true) {

@@ -73,6 +73,9 @@ export type RequestFacts = {
   readonly accept: string;
 };
 
+/** If `parts` throws or the signal aborts, the connection breaks off, so that the client sees that the file is incomplete. */
+export type OpenFile = { readonly parts: AsyncIterable<string>; readonly signal: AbortSignal };
+
 export type Answer<Body> = {
   readonly body: Body;
   /** Default: the route's `status`. */
@@ -84,15 +87,12 @@ export type Answer<Body> = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent instead of the body, as `text/csv`. */
   readonly csv?: string;
-  /**
-   * Streamed instead of the body. If it throws or the signal aborts, the connection breaks off, so that the client sees that
-   * the file is incomplete.
-   */
+  /** Sent instead of the body. */
   readonly download?: {
     readonly type: string;
     readonly name: string;
-    readonly parts: AsyncIterable<string>;
-    readonly signal: AbortSignal;
+    /** Begins the file; a HEAD request does not. @throws AppError, which is answered instead. */
+    readonly open: () => Promise<OpenFile>;
   };
   /** The message that the answer is about, for the request's log line. */
   readonly messageId?: string;
