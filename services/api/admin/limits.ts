@@ -16,6 +16,7 @@ import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { Brake } from './tenants/tenant-view.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 
 const source = z
@@ -52,6 +53,7 @@ const Limits = z
         .describe("Number of messages that count against the day's quota."),
       resetsAt: z.iso.datetime(),
     }),
+    ...warningsField,
   })
   .meta({
     id: 'Limits',

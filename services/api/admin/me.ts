@@ -4,6 +4,7 @@ import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
 import { directoryStore } from '#core/store/tenants/directory.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 
 const Me = z
@@ -21,6 +22,7 @@ const Me = z
         status: z.enum(TENANT_STATES),
       }),
     ),
+    ...warningsField,
   })
   .meta({
     id: 'Me',

@@ -301,6 +301,8 @@ describe('other requests', () => {
       ],
       ['GET', '/v1/admin/providers?junk=1', undefined],
       ['GET', '/v1/admin/audit-log?junk=1', undefined],
+      ['GET', '/v1/admin/limits?junk=1', undefined],
+      ['GET', '/v1/admin/me?junk=1', undefined],
     ] as const) {
       const reply = await asOwner(method, url, body);
       expect({ url, ...reply }).toMatchObject({ url, body: { warnings: [{ field: 'junk' }] } });

@@ -27,7 +27,7 @@ export function defineRoute<
     const docs = docsOf(route);
     const { large, upload, fingerprinted = (sent: unknown) => sent } = route;
     const uploads = new WeakMap<FastifyRequest, Upload>();
-    assertWarns(route.path, docs, route.response);
+    assertWarns(route, docs);
     app.route({
       method: route.method,
       url: route.path,
@@ -146,11 +146,16 @@ function factsOf(request: FastifyRequest): RequestFacts {
   };
 }
 
-/** Asserts that a route that may ignore unknown input has `warnings` in its answer, so that it can name that input. */
-function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType | undefined): void {
-  if (!hasInput || response === undefined) return;
-  const canWarn = response instanceof z.ZodObject && Object.hasOwn(response.shape, 'warnings');
-  if (!canWarn) throw new Error(`the response of ${path} lacks warningsField`);
+/**
+ * Asserts that a route that may ignore unknown input has `warnings` in its answer, so that it can name that input. A route that
+ * takes none may be sent some all the same; it cannot name that in an answer that is a list, nor in a document for the public.
+ */
+function assertWarns({ path, auth, response }: Declared, { hasInput }: RouteDocs): void {
+  if (response === undefined) return;
+  const isObject = response instanceof z.ZodObject;
+  const canWarn = isObject && Object.hasOwn(response.shape, 'warnings');
+  if (!canWarn && (hasInput || (isObject && auth.kind !== 'none')))
+    throw new Error(`the response of ${path} lacks warningsField`);
 }
 
 const NO_FILE = { parts: [], signal: undefined };
