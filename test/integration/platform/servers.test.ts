@@ -104,6 +104,27 @@ describe('Postgres', () => {
     ]);
   });
 
+  test.skipIf(process.platform !== 'linux')(
+    'a server that is named by its address is refused if its certificate does not name that address',
+    async () => {
+      await using folder = await temporaryFolder();
+      const file = (name: string): string => join(folder.path, name);
+      const host = '127.0.0.2';
+      // The certificate is for 127.0.0.1 and localhost.
+      makeCertificates(folder.path);
+      const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
+      await using server = await startPostgres({ durable: false, tls });
+      await using database = openPostgres({
+        url: secret(server.superuserUrl().replace('127.0.0.1', host)),
+        poolMax: 1,
+        statementTimeoutMs: 5_000,
+        caFile: file('ca.pem'),
+        applicationName: 'a',
+      });
+      await expect(database.sql`select 7`).rejects.toThrow('altnames');
+    },
+  );
+
   test('data and password survive a restart in a given folder below a private one; fsync is on', async () => {
     await using home = await temporaryFolder();
     const dir = join(home.path, 'private', 'postgres');

@@ -6,6 +6,7 @@ import { answerWithin } from '../process/deadline.ts';
 import { renewedFile } from '../process/renewed-file.ts';
 import { watchedCertificate, type CertificateLife } from '../process/watched-certificate.ts';
 import { observeBackends, postgres } from './postgres-driver.ts';
+import { serverCheck } from './server-check.ts';
 import { watchSilentConnections } from './silent-connections.ts';
 
 export type Sql = driver.Sql;
@@ -76,14 +77,15 @@ export function openPostgres(config: PostgresConfig): Postgres {
 const KNOWN_PIDS_MS = 8_000;
 
 function openPool(config: PostgresConfig, name: string, max: number): Sql {
-  return postgres(config.url.reveal(), {
+  const hosts = (): readonly string[] => sql.options.host;
+  const sql = postgres(config.url.reveal(), {
     max,
     connect_timeout: 5,
     backoff: reconnectSeconds,
     // Below the idle limits of common proxies and cloud load balancers.
     idle_timeout: 120,
     max_lifetime: 1800,
-    ...(config.caFile === undefined ? {} : { ssl: verifiedBy(config.caFile, config.onCertificate) }),
+    ...(config.caFile === undefined ? {} : { ssl: verifiedBy(config.caFile, hosts, config.onCertificate) }),
     onnotice: () => undefined,
     // Days stay text as on the wire, so that no time zone can shift them.
     types: {
@@ -113,6 +115,7 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
       tcp_user_timeout: 60_000,
     },
   });
+  return sql;
 }
 
 /** `end` can hang after a connection was reset (postgres#1142), so the wait has a limit of its own. */
@@ -121,14 +124,18 @@ async function endPool(sql: Sql): Promise<void> {
 }
 
 /** TLS options of the pool. The file is read for each connection: an authority is renewed while the process runs. */
-function verifiedBy(caFile: string, onCertificate: PostgresConfig['onCertificate']) {
+function verifiedBy(
+  caFile: string,
+  hosts: () => readonly string[],
+  onCertificate: PostgresConfig['onCertificate'] = () => undefined,
+) {
   const read = renewedFile(caFile);
   return {
     get ca() {
       return read().toString();
     },
     rejectUnauthorized: true,
-    ...(onCertificate === undefined ? {} : { checkServerIdentity: watchedCertificate(onCertificate) }),
+    checkServerIdentity: serverCheck(hosts, watchedCertificate(onCertificate)),
   };
 }
 
