@@ -604,7 +604,7 @@ function createWorld(of: Terms) {
   };
 }
 
-/** Two accounts accepted the message and reported nothing; the third refuses it when no time is left, so it returns to the second. */
+/** Two accounts accepted the message and reported nothing. The third refuses it when no time is left: it returns to the second. */
 const REFUSED_AT_ITS_EXPIRY: [Terms, Step[]] = [
   {
     guarantee: 'at_least_once',

@@ -53,8 +53,9 @@ const WAITS: readonly FailureClass[] = ['auth_or_config', 'provider_throttled'];
 
 /**
  * Decides which account gets a refused message; undefined if the failure class permits no failover. An account that refused the
- * message permanently is not called again, and one that asked in an earlier round not to be called yet is passed over. `skipped`: accounts that come before the next one; if all have been tried, each
- * account that was not, and those that have been removed from the route since.
+ * message permanently is not called again, and one that asked in an earlier round not to be called yet is passed over. `skipped`:
+ * accounts that come before the next one; if all have been tried, each account that was not, and those that have been removed from
+ * the route since.
  */
 export function failOver(
   refusal: { readonly isPermanent: boolean; readonly class: FailureClass },

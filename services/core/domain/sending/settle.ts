@@ -143,10 +143,21 @@ function elsewhere(
   const isPermanent = outcome.kind === 'rejected_permanent';
   const decision = failOver({ isPermanent, class: failure.class }, failover);
   if (decision === undefined) return undefined;
-  const place = moveOf(decision, failover);
-  if (decision.kind === 'none') return { ...failed(failure), ...place };
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   const asking = retryAfterMs === undefined ? {} : { retryAfterMs };
+  /** The wait that the refusing account requested is stored with the move to another account. */
+  const moved = (to: Failover): ReturnType<typeof moveOf> => {
+    const { rerouted, stayed } = moveOf(to, failover);
+    return { rerouted: rerouted && { ...rerouted, ...asking }, stayed };
+  };
+  const onwards = (to: Failover, at: number): SettlementPart => ({
+    status: 'deferred',
+    reason: 'failed_over',
+    failure: stored(failure, { retryable: true }),
+    nextAttemptAt: at,
+    ...moved(to),
+  });
+  if (decision.kind === 'none') return { ...failed(failure), ...moved(decision) };
   if (decision.kind === 'next') return onwards(decision, now);
   const isOther = decision.accountId !== failover.accountId;
   const asked = [retryAfterMs ?? 0, restMs(decision.accountId, failover)];
@@ -164,22 +175,7 @@ function elsewhere(
     }
   }
   // A message that ends because no time is left gets no next account.
-  return wait.status === 'deferred' ? { ...shown, ...moved(place) } : shown;
-
-  function onwards(to: Extract<Failover, { kind: 'next' }>, at: number): SettlementPart {
-    return {
-      status: 'deferred',
-      reason: 'failed_over',
-      failure: stored(failure, { retryable: true }),
-      nextAttemptAt: at,
-      ...moved(moveOf(to, failover as FailoverFacts)),
-    };
-  }
-
-  /** Adds the wait that the refusing account requested, which is stored with the move to another account. */
-  function moved({ rerouted, stayed }: ReturnType<typeof moveOf>): ReturnType<typeof moveOf> {
-    return { rerouted: rerouted && { ...rerouted, ...asking }, stayed };
-  }
+  return wait.status === 'deferred' ? { ...shown, ...moved(decision) } : shown;
 }
 
 /** Returns for how much longer an account that refused the message before asked not to be called. */
