@@ -67,15 +67,12 @@ export function createAgents(options: AgentsOptions): Agents {
     bodyTimeout: silenceMs,
     connect: { ...connect, preferH2: true },
   };
-  const agent = new Agent({
-    ...pool,
-    connect: takingContinue(buildConnector({ allowH2: false, ...connect })),
-  });
+  const agent = new Agent({ ...pool, connect: http1Connector(connect) });
   const tenantPool = { ...pool, keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX };
   // A pool of its own: a connection that was opened without the guard must not carry a request that needs it.
   const guardedAgent = new Agent({
     ...tenantPool,
-    connect: takingContinue(guardedConnector(guard, connectTimeoutMs)),
+    connect: guardedConnector(guard, connectTimeoutMs),
   });
   const http2Agents = new LRUCache<string, Agent>({
     max: HTTP2_GROUPS_MAX,
@@ -93,7 +90,7 @@ export function createAgents(options: AgentsOptions): Agents {
     if (known !== undefined) return known;
     const added = new Agent({
       ...tenantPool,
-      connect: takingContinue(guardedConnector(guard, connectTimeoutMs, { cert: certificate, key })),
+      connect: guardedConnector(guard, connectTimeoutMs, { cert: certificate, key }),
     });
     certificateAgents.set(group, added);
     return added;
@@ -124,8 +121,9 @@ export function createAgents(options: AgentsOptions): Agents {
 type Connector = ReturnType<typeof buildConnector>;
 type Callback = Parameters<Connector>[1];
 
-/** Returns the connector with sockets that take an unasked `100 Continue`. */
-function takingContinue(connect: Connector): Connector {
+/** Returns a connector for HTTP/1.1, whose sockets take an unasked `100 Continue`. */
+function http1Connector(terms: Parameters<typeof buildConnector>[0]): Connector {
+  const connect = buildConnector({ allowH2: false, ...terms });
   return (options, callback) =>
     connect(options, (...[error, socket]) =>
       error === null ? callback(null, takeContinue(socket)) : callback(error, null),
@@ -158,7 +156,7 @@ function guardedConnector(
   shown: { readonly cert?: string; readonly key?: string } = {},
 ): Connector {
   // Without a timeout of its own: it would be the same for every connection.
-  const connect = buildConnector({ timeout: 0, allowH2: false, ciphers: TENANT_HOST_CIPHERS, ...shown });
+  const connect = http1Connector({ timeout: 0, ciphers: TENANT_HOST_CIPHERS, ...shown });
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const checked = guard?.resolve(options.hostname, port) ?? REFUSED;

@@ -16,11 +16,8 @@ export function serverCheck(hosts: () => readonly string[], check: Check): Check
     const known = hosts();
     if (name !== NODE_DEFAULT || known.includes(NODE_DEFAULT)) return check(name, certificate);
     const addresses = known.filter((host) => isIP(host) !== 0);
-    let fault = check(addresses[0] ?? name, certificate);
-    for (const address of addresses.slice(1)) {
-      if (fault === undefined) return undefined;
-      fault = check(address, certificate);
-    }
-    return fault;
+    if (addresses.length === 0) return check(name, certificate);
+    const faults = addresses.map((address) => check(address, certificate));
+    return faults.includes(undefined) ? undefined : faults.at(-1);
   };
 }
