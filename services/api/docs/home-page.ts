@@ -25,7 +25,6 @@ const PAGE = Buffer.from(`<!doctype html>
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   ...textPageHeaders(STYLE),
-  'x-content-type-options': 'nosniff',
 };
 
 /** Serves `/`, for a person who knows only the host name. Not part of the documented API. */

@@ -1,7 +1,12 @@
 import { z } from 'zod';
-import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions/suppressions.ts';
+import {
+  scanSuppressions,
+  type ListedSuppression,
+  type SuppressionFilter,
+} from '#core/store/suppressions/suppressions.ts';
 import type { Scanned } from '#core/store/query/scan.ts';
 import { assertStillMember } from '../auth/assert-member.ts';
+import type { MemberCaller } from '../auth/auth.ts';
 import { toCsv } from '../http/lists/csv.ts';
 import { createDownloadTime } from '../http/lists/download-time.ts';
 import { prefersCsv } from '../http/lists/prefers-csv.ts';
@@ -61,57 +66,68 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       const { tenant } = caller;
       const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
-      async function open(): Promise<OpenFile> {
-        const time = createDownloadTime(gone(), deps.downloadLimits);
-        const over = time.signal;
-        const range = { rows: PART_ROWS, most: PART_ROWS };
-        async function readPart(before: number | undefined): Promise<Part> {
-          const leaveRead = await deps.exportReads.take(tenant.id, over);
-          try {
-            return await deps.read(tenant.id, over, async (tx) => {
-              await assertStillMember(tx, caller, ROLE);
-              return scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before });
-            });
-          } finally {
-            leaveRead();
-          }
-        }
-        let leave = (): void => {};
-        const end = (): void => {
-          leave();
-          time[Symbol.dispose]();
-        };
-        // If the client never starts to read the answer, only this event releases the slot.
-        over.addEventListener('abort', end);
-        let first: Part;
-        try {
-          leave = await deps.exports.take(tenant.id, over);
-          first = await readPart(undefined);
-        } catch (error) {
-          end();
-          throw error;
-        }
-
-        async function* parts(): AsyncGenerator<string, void> {
-          try {
-            if (isCsv) yield toCsv([COLUMNS]);
-            for (let part = first; ; part = await readPart(part.end)) {
-              if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
-              time.partTaken();
-              if (part.scanned < PART_ROWS) return;
-            }
-          } finally {
-            end();
-          }
-        }
-        return { parts: parts(), signal: over };
-      }
       const [type, name] = isCsv
         ? [`${CSV}; charset=utf-8`, 'suppressions.csv']
         : [NDJSON, 'suppressions.ndjson'];
+      const open = () => openExport(deps, { caller, filter: { ...filter, addresses }, isCsv, gone: gone() });
       return { body: undefined, download: { type, name, open } };
     },
   });
+}
+
+type Export = {
+  readonly caller: MemberCaller;
+  readonly filter: SuppressionFilter;
+  readonly isCsv: boolean;
+  readonly gone: AbortSignal;
+};
+
+/** Reads the first part, and the others as the client takes them. Holds the tenant's slot until the end. */
+async function openExport(deps: SuppressionDeps, { caller, filter, isCsv, gone }: Export): Promise<OpenFile> {
+  const { tenant } = caller;
+  const time = createDownloadTime(gone, deps.downloadLimits);
+  const over = time.signal;
+  const range = { rows: PART_ROWS, most: PART_ROWS };
+  async function readPart(before: number | undefined): Promise<Part> {
+    const leaveRead = await deps.exportReads.take(tenant.id, over);
+    try {
+      return await deps.read(tenant.id, over, async (tx) => {
+        await assertStillMember(tx, caller, ROLE);
+        return scanSuppressions(tenant.id, tx, filter, { ...range, before });
+      });
+    } finally {
+      leaveRead();
+    }
+  }
+  let leave = (): void => {};
+  const end = (): void => {
+    leave();
+    time[Symbol.dispose]();
+  };
+  // If the client never starts to read the answer, only this event releases the slot.
+  over.addEventListener('abort', end);
+  let first: Part;
+  try {
+    leave = await deps.exports.take(tenant.id, over);
+    first = await readPart(undefined);
+  } catch (error) {
+    end();
+    throw error;
+  }
+
+  async function* parts(): AsyncGenerator<string, void> {
+    try {
+      if (isCsv) yield toCsv([COLUMNS]);
+      for (let part = first; ; part = await readPart(part.end)) {
+        if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
+        time.partTaken();
+        if (part.scanned < PART_ROWS) return;
+      }
+    } finally {
+      end();
+    }
+  }
+  return { parts: parts(), signal: over };
 }
 
 function ndjsonOf(entries: readonly ListedSuppression[]): string {

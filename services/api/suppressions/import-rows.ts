@@ -7,7 +7,7 @@ import { AddSuppression } from './suppression-schema.ts';
 import { csvRows } from './csv-rows.ts';
 import { IMPORT_FIELDS, type ImportField } from './import-fields.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
-import type { SentRow } from './sent-row.ts';
+import type { SentFields } from './sent-row.ts';
 
 type CheckedRow =
   /** `isOver`: its expiry has passed. */
@@ -39,10 +39,7 @@ export function* importRows({ type, bytes }: Upload, options: ImportRowsOptions)
     yield 'faults' in row ? row : { line: row.line, ...readFields(row.fields, options) };
 }
 
-function readFields(
-  fields: Extract<SentRow, { fields: unknown }>['fields'],
-  { now, onUnknown }: ImportRowsOptions,
-): CheckedRow {
+function readFields(fields: SentFields, { now, onUnknown }: ImportRowsOptions): CheckedRow {
   const sent: Partial<Record<ImportField, unknown>> = {};
   for (const [name, value] of fields) {
     const field = IMPORT_FIELDS.get(name);

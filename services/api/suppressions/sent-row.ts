@@ -1,8 +1,10 @@
 import type { ErrorDetail } from '#core/domain/fault/app-error.ts';
 
+export type SentFields = readonly (readonly [name: string, value: unknown])[];
+
 /** A row of an import as it was sent, with the line on which it begins, or the faults for which it cannot be read. */
 export type SentRow = { readonly line: number } & (
-  | { readonly fields: readonly (readonly [name: string, value: unknown])[] }
+  | { readonly fields: SentFields }
   | { readonly faults: readonly ErrorDetail[] }
 );
 

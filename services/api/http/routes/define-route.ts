@@ -158,36 +158,40 @@ function assertWarns({ path, auth, response }: Declared, { hasInput }: RouteDocs
     throw new Error(`the response of ${path} lacks warningsField`);
 }
 
-const NO_FILE = { parts: [], signal: undefined };
-
 function isGiven(body: unknown): boolean {
   return body !== undefined && body !== null && (typeof body !== 'object' || Object.keys(body).length > 0);
 }
 
-async function send(
+function send(
   reply: FastifyReply,
   status: number,
   answer: Answer<unknown>,
   warnings: Warnings,
   response: z.ZodType | undefined,
-): Promise<FastifyReply> {
+): FastifyReply | Promise<FastifyReply> {
   reply.code(answer.status ?? status);
   if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
-  if (answer.download !== undefined) {
-    const { type, name, open } = answer.download;
-    // A HEAD request has no file; its answer leaves the length open, as that to a GET does.
-    const { parts, signal } = reply.request.method === 'HEAD' ? NO_FILE : await open();
-    reply.header('content-disposition', `attachment; filename="${name}"`);
-    return reply.type(type).send(Readable.from(parts, signal === undefined ? {} : { signal }));
-  }
+  if (answer.download !== undefined) return sendFile(reply, answer.download);
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
   if (answer.replayed === true || answer.hasStored === true) {
     reply.serializer((body) => storedJson(response, body)).type('application/json; charset=utf-8');
   }
   // A replay has the stored warnings of the first answer.
   return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
+}
+
+async function sendFile(
+  reply: FastifyReply,
+  { type, name, open }: NonNullable<Answer<unknown>['download']>,
+): Promise<FastifyReply> {
+  // A HEAD request has no file; its answer leaves the length open, as that to a GET does.
+  const file = reply.request.method === 'HEAD' ? undefined : await open();
+  reply.header('content-disposition', `attachment; filename="${name}"`);
+  return reply
+    .type(type)
+    .send(file === undefined ? Readable.from([]) : Readable.from(file.parts, { signal: file.signal }));
 }
 
 /**
